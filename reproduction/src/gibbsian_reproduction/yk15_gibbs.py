@@ -57,7 +57,7 @@ def _trial(rng: np.random.Generator) -> Trial:
     weights = rng.normal(size=GRAPH.n_edges)
     model = _machine(weights)
     peak, entropy = np.array([_peak_and_entropy(model.at(1.0 / T)) for T in TEMPERATURES]).T
-    truth = exact(model).moments().statistics
+    truth = exact(model).moments
     sampler, errors = RandomScanGibbs(), []
     chains = sampler.init(model, MOST_CHAINS, rng)
     for sweeps in np.diff(SWEEPS, prepend=0):

@@ -8,7 +8,6 @@ rises. The steps of mixtures are closed forms (`gibbsian.learners.class_em`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference import ExactInference, plan_exact
+from gibbsian.inference import Engine, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
@@ -234,8 +233,8 @@ class MachineAlternation:
         return self.learner._smooth_of(self.model, self.data)
 
     @cached_property
-    def _plan(self) -> Callable[[Model], ExactInference]:
-        return plan_exact(self.model, self.learner.max_seconds)
+    def _engine(self) -> Engine:
+        return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
 
     def begin(self, model: Model, rng: np.random.Generator) -> EMProgress:
         """Take both expectations at the start."""
@@ -295,8 +294,8 @@ class MachineAlternation:
 
     def _free_phase(self, model: Model) -> tuple[np.ndarray, float]:
         """Return the expected statistics and log Z."""
-        moments = self._plan(model).moments()
-        return moments.statistics, moments.log_partition
+        answers = self._engine.at(model.theta)
+        return answers.moments, answers.log_partition
 
     def _maximise(self, progress: EMProgress) -> LBFGSState:
         """The M-step: a few steps down ``log Z - theta . clamped`` and the penalties, none of which goes up."""

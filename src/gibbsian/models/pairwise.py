@@ -23,6 +23,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
+from gibbsian.models.ising import Ising
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.regressions import Regressions
@@ -512,6 +513,37 @@ class PairwiseModel(ExponentialFamily):
         edges = np.maximum(number[i], number[j])  # a coupling to a given variable acts on the bias of its other end
         edges[kept] = rest.size + np.arange(kept.size)
         return type(self).zeros(graph, self.domain), self._in_layout(number, edges)
+
+    def ising(self, theta: np.ndarray) -> Ising:
+        """Return the distribution in spins.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [4.0], gb.domain.BINARY)
+        >>> _, fields, couplings, constant = model.ising(model.theta)
+        >>> fields.tolist(), couplings.tolist(), constant
+        ([1.0, 1.0], [1.0], 1.0)
+        """
+        biases = theta[: self.n_biases] if self.bias else np.zeros(self.n_variables)
+        couplings = theta[self.n_biases :]
+        if self.domain == SPIN:
+            return Ising(self.graph, biases, couplings, 0.0)
+        middle, half = self._middle_and_half
+        pull = np.bincount(self.graph.edges.ravel(), np.repeat(couplings, 2), minlength=self.n_variables)
+        constant = middle * biases.sum() + middle**2 * couplings.sum()
+        fields = half * (biases + middle * pull)
+        return Ising(self.graph, fields, half**2 * couplings, float(constant))
+
+    def statistics_of_spins(self, means: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
+        (middle, half), (i, j) = self._middle_and_half, self.graph.edges.T
+        pairs = middle**2 + middle * half * (means[i] + means[j]) + half**2 * products
+        return np.concatenate([middle + half * means, pairs]) if self.bias else pairs
+
+    @property
+    def _middle_and_half(self) -> tuple[float, float]:
+        return (self.domain.low + self.domain.high) / 2, self.domain.gap / 2
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution written in another domain, and the constant in the log-weight.
