@@ -537,7 +537,8 @@ UNPENALISED: set[str] = {
 def _natural(settings: dict[str, Any], temperature: float) -> dict[str, Any]:
     """Return the settings of a learner of parameters over T, given those of one of parameters times T."""
     powers = {"l1": 1, "l2": 2, "learning_rate": -2}
-    return {name: value * temperature ** powers[name] if name in powers else value for name, value in settings.items()}
+    numbers = {name: value for name, value in settings.items() if name in powers and isinstance(value, float)}
+    return settings | {name: value * temperature ** powers[name] for name, value in numbers.items()}
 
 
 def _part(setting: str, value: Any) -> Any:
