@@ -14,10 +14,6 @@ class Parametrised(Protocol):
     def n_parameters(self) -> int:
         """Number of parameters."""
 
-    @property
-    def temperature(self) -> float:
-        """T: energies are divided by it."""
-
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
 
