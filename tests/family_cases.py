@@ -109,7 +109,9 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
     "quadrature": {
         "interval": potentials(["product", UNTIED], Quadrature.of(Continuum("interval", -1.0, 2.0, 3), 5)),
-        "interval of two": potentials(["bias", "product"], Quadrature.of(Continuum("interval", 0.0, 1.0, 2), 5), tied=False),
+        "interval of two": potentials(
+            ["bias", "product"], Quadrature.of(Continuum("interval", 0.0, 1.0, 2), 5), tied=False
+        ),
         "line": potentials(
             ["bias", "square", "absolute-difference"], Quadrature.of(Continuum("gaussian", 0.5, 1.3, 4), 5)
         ),
@@ -119,11 +121,17 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-BESIDE = {"pairwise", "products", "tables", "potentials", "ordinal", "quadrature"}  # written, and not in the registry yet
+BESIDE = {
+    "pairwise",
+    "products",
+    "tables",
+    "potentials",
+    "ordinal",
+    "quadrature",
+}  # written, and not in the registry yet
 
 
 def case_of(name: str) -> Case:
     """Build a case by its name."""
     family, _, case = name.partition(": ")
     return CASES[family][case](np.random.default_rng(0))
-

@@ -22,7 +22,8 @@ from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.variables import Variables, fields_alone
+from gibbsian.models.variables import Variables
+from gibbsian.models.variables import fields_alone as fields_alone
 from gibbsian.registry import Registry
 
 Array = np.ndarray
@@ -269,7 +270,7 @@ class Model(Shown, Generic[F]):
         return dataclasses.replace(self, theta=theta)
 
     def at(self, beta: float) -> Self:
-        """Return the distribution at an inverse temperature: every parameter times beta."""
+        """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
         return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:

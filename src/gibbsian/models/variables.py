@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
 
@@ -22,7 +22,7 @@ def fields_alone(self: object) -> dict[str, object]:
 
     Families have ``__getstate__ = fields_alone``.
     """
-    return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+    return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,12 @@ class Variables:
         rows = real_numbers(x, name) if self.real else whole_numbers(x, name)
         if rows.ndim != 2 or rows.shape[1] != len(self):
             raise ArgumentError(f"{name} has shape {rows.shape}", f"give rows of {len(self)} variables")
-        wrong = (rows < 0) | (rows >= self.sizes) if rows.size and not self.real else np.zeros((0, 0), bool)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
+        # as bytes without a sign, negative codes are large: one pass where all variables have as many values
+        if not self.real and rows.size and rows.view(np.uint8).max() >= min(self.sizes):
+            wrong = np.argwhere((rows < 0) | (rows >= self.sizes))
+            if not wrong.size:
+                return rows
+            row, column = wrong[0].tolist()
             raise CodingError(
                 f"{name} holds {rows[row, column]} for variable {column}",
                 f"give its code, from 0 to {self.sizes[column] - 1}, or a Dataset",
@@ -165,12 +168,15 @@ class Variables:
         array([[-1.,  1.]])
         """
         if self.two_valued and self.scores is not None:
-            low, gap = self.lows_and_gaps
-            return codes * gap + low
+            numbers = codes.astype(np.float64, order="C")
+            low, gap = (float(each[0]) if (each == each[0]).all() else each for each in self.lows_and_gaps)
+            numbers *= gap
+            numbers += low
+            return numbers
         return np.concatenate(self.levels)[self.offsets[:-1] + codes]
 
     def rows_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the rows of data that codes stand for: codes themselves, but numbers at the nodes of a `Quadrature`."""
+        """Return the rows of data that codes stand for: the codes, but numbers at the nodes of a `Quadrature`."""
         return codes
 
     def log_widths(self, codes: np.ndarray) -> np.ndarray:
@@ -200,7 +206,7 @@ class Quadrature(Variables):
     array([[-0.5774,  0.5774]])
     """
 
-    support: Continuum = Continuum()
+    support: Continuum = field(default_factory=Continuum)
 
     @classmethod
     def of(cls, support: Continuum, n: int) -> Self:
@@ -226,6 +232,10 @@ class Quadrature(Variables):
         """Return the logarithm of the volume of each row of nodes: the density times it is the probability."""
         support = self.support
         return (support.node_log_weights[codes] - support.log_base(self.numbers(codes))).sum(axis=1)
+
+
+SPINS = Variables(())
+"""Stands for as many spins as a structure has nodes."""
 
 
 def variables_of(domain: AnyDomain, n_variables: int) -> Variables:

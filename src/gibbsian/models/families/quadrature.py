@@ -36,9 +36,9 @@ from gibbsian.models.variables import Quadrature, Variables
 class QuadratureFamily:
     """``p(x) = exp(sum_t theta_t . f_t(x_t)) p0(x) / Z`` with functions f_t of a few real variables each.
 
-    Whatever is about rows takes numbers, any of the support: `log_weights`, which is a log-density, `statistics`, and
-    `given`. Whatever is a sum over all rows goes over codes, the nodes of the rule, weighted by the volumes that they
-    stand for: `factors`, marginals and `statistics_from`. So log Z and moments are integrals, to the accuracy of the rule.
+    What is about rows takes numbers, any of the support: `log_weights`, which is a log-density, `statistics`, and
+    `given`. What is a sum over all rows goes over codes, the nodes of the rule, weighted by the volumes that they stand
+    for: `factors`, marginals and `statistics_from`. So log Z and moments are integrals, to the accuracy of the rule.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class QuadratureFamily:
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
         if not isinstance(variables, Quadrature):
-            refuse("kind", "is of other values than the coding")
+            raise ArgumentError("are no nodes of real variables", argument="variables")
         header: Any = parts.plain
         terms = []
         for each in header["terms"]:
