@@ -94,7 +94,7 @@ class Potential:
         """Return the function of a scope's values."""
         if self.function is not None:
             return self.function
-        return POTENTIALS[self._kind].make(variables.take(scope), self.name.partition(":")[2])
+        return POTENTIALS[self._kind].make(variables, scope, self.name.partition(":")[2])
 
 
 class Named(NamedTuple):
@@ -105,11 +105,11 @@ class Named(NamedTuple):
     n_arguments : int or None
         How many variables it takes; None for two or more.
     make : callable
-        Gives its function for some variables and the argument behind a colon of the name.
+        Gives its function, of the variables, a scope of them, and the argument behind a colon of the name.
     """
 
     n_arguments: int | None
-    make: Callable[[Variables, str], Function]
+    make: Callable[[Variables, Scope, str], Function]
 
 
 def levels_of(variables: Variables) -> Levels:
@@ -119,27 +119,27 @@ def levels_of(variables: Variables) -> Levels:
     return variables.levels
 
 
-def _of_numbers(function: Function, variables: Variables, argument: str) -> Function:
+def _of_numbers(function: Function, variables: Variables, scope: Scope, argument: str) -> Function:
     if variables.scores is None:
         raise ArgumentError("categories have no numbers", "use bias, equal, indicator or table, or `coding='values'`")
     return function
 
 
-def _of_table(variables: Variables, argument: str, first: int = 0) -> Function:
+def _of_table(variables: Variables, scope: Scope, argument: str, first: int = 0) -> Function:
     if variables.real:
         raise ArgumentError("continuous variables have no tables", "use other potentials")
-    return partial(_one_hot, levels=levels_of(variables), first=first)
+    return partial(_one_hot, levels=levels_of(variables.take(scope)), first=first)
 
 
-def _of_indicator(variables: Variables, argument: str) -> Function:
+def _of_indicator(variables: Variables, scope: Scope, argument: str) -> Function:
     try:
         return partial(np.equal, float(argument))
     except ValueError:
         raise ArgumentError(f"indicator:{argument} names no number", "write it as indicator:2") from None
 
 
-def _of_bias(variables: Variables, argument: str) -> Function:
-    return _of_table(variables, argument, first=1) if variables.scores is None else np.positive
+def _of_bias(variables: Variables, scope: Scope, argument: str) -> Function:
+    return _of_table(variables, scope, argument, first=1) if variables.scores is None else np.positive
 
 
 def _one_hot(*values: Array, levels: Levels, first: int = 0) -> tuple[Array, ...]:
@@ -171,7 +171,7 @@ POTENTIALS = {
     "square": Named(1, partial(_of_numbers, np.square)),
     "indicator": Named(1, _of_indicator),
     "product": Named(None, partial(_of_numbers, _product)),
-    "equal": Named(None, lambda variables, argument: _equal),
+    "equal": Named(None, lambda variables, scope, argument: _equal),
     "absolute-difference": Named(2, partial(_of_numbers, _absolute_difference)),
     "squared-difference": Named(2, partial(_of_numbers, _squared_difference)),
     "table": Named(None, _of_table),
@@ -488,8 +488,14 @@ class PotentialsFamily:
             return np.zeros((self.n_parameters, 0))
         spans = zip(self.tables.offsets[:-1], self.tables.offsets[1:], self.tables.shapes, strict=True)
         tables = (self.design[start:stop].toarray().reshape(*shape, -1) for start, stop, shape in spans)
-        parts = zero_sum(zip(self.scopes, tables, strict=True)).values()
-        return null_space(np.concatenate([part.reshape(-1, self.n_parameters) for part in parts]), rcond=1e-10)
+        triangles = []
+        for part in zero_sum(zip(self.scopes, tables, strict=True)).values():
+            rows = part.reshape(-1, self.n_parameters)
+            touched = rows.any(axis=0)
+            # the triangle vanishes along the same directions, and has no more rows than columns
+            triangles.append(np.zeros((min(len(rows), int(touched.sum())), self.n_parameters)))
+            triangles[-1][:, touched] = np.linalg.qr(rows[:, touched], mode="r")
+        return null_space(np.concatenate(triangles), rcond=1e-10)
 
     def interactions(self, theta: Array) -> Interactions:
         """Return the norms of the tables of two and more variables in the zero-sum gauge, signed where scores are."""
@@ -582,6 +588,10 @@ class OrdinalFamily(PotentialsFamily):
         ends = np.cumsum(np.array(self.variables.sizes) - 1)
         *levels, couplings = np.split(theta, ends)
         return OrdinalParts(levels, couplings)
+
+    def canonical(self, theta: Array) -> Array:
+        """Return theta, which has no other gauge."""
+        return theta
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return the variable and the code of each level above the lowest, and the pairs."""
