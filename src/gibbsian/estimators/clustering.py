@@ -13,7 +13,7 @@ from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Restarts
 from gibbsian.learners.winner_take_all import SCHEDULE, WinnerTakeAll
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.models.mixtures.gaussian import KMeansFamily
 from gibbsian.settings import choice, declared, flag, number, whole
 from gibbsian.startup import ClusterMixin
 
@@ -26,8 +26,11 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
     _value_name: ClassVar[str] = "energy"
     fit_predict = ClassEstimator.fit_predict  # which knows of rows on a cluster, before that of scikit-learn
 
-    def _unplaced(self, data: Dataset) -> Any:
-        return KMeansModel.unplaced(self.n_components, data.n_variables)
+    def _family(self, data: Dataset) -> Any:
+        return KMeansFamily(self.n_components, data.n_variables)
+
+    def _shown_parts(self) -> dict[str, Any]:
+        return {"means": self.model_.parts.means}
 
     @property
     def energy_(self) -> float:

@@ -39,7 +39,7 @@ class KeptInFiles(ReadsTables):
     def to_stored(self) -> StoredModel:
         """Return what a file holds of the fitted estimator."""
         result = self.result_
-        story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out")}
+        story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out", "warning")}
         return StoredModel(
             self.model_,
             self.coding_,
@@ -68,6 +68,7 @@ class KeptInFiles(ReadsTables):
             provenance.pop("penalised", False),
             None if held_out is None else HeldOut(*held_out),
             stored.history,
+            warning=provenance.pop("warning", ""),
         )
         estimator = cls(**{**cls._structure_of(stored.model, stored.coding), **stored.settings})
         check(estimator)

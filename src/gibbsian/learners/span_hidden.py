@@ -25,7 +25,7 @@ from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
-from gibbsian.models.far_points import far_points
+from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
@@ -226,7 +226,7 @@ def _apart(
         look = len(shown) * own / own.sum()
         points, seed = values * np.repeat(np.sqrt(look), shown), int(rng.integers(2**31 - 1))
         n_centres = min(n_values, len(states))
-        yield states[far_points(points, shares, n_centres, seed)], look
+        yield states[kmeans_plusplus(points, shares, n_centres, seed)], look
 
 
 def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:

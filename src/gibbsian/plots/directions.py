@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.von_mises_fisher import unit_rows, without_direction
+from gibbsian.models.mixtures.von_mises_fisher import unit_rows, without_direction
 from gibbsian.plots.canvas import Axes, axes, colour, counted, legend_below, plain, require
 
 MOST_POINTS = 5000  # more cannot be distinguished

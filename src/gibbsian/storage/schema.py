@@ -35,6 +35,7 @@ _COUNT = Plain((int, float), low=0, optional=True)
 _STORY = {
     "converged": Plain((bool,), optional=True),
     "reason": Plain((str,), optional=True),
+    "warning": Plain((str,), optional=True),
     "penalised": Plain((bool,), optional=True),
     "held_out": Plain((list, type(None)), optional=True),
     "trained": Record(

@@ -1,4 +1,4 @@
-"""Ratios and logarithms of modified Bessel functions, one value at a time (mathematics: `gibbsian.models.bessel`)."""
+"""Ratios and logarithms of modified Bessel functions, one value at a time (mathematics: `gibbsian.models.mixtures.von_mises_fisher`)."""
 
 import math
 
