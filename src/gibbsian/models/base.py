@@ -98,6 +98,10 @@ class Model(Protocol):
     parts_in_file: ClassVar[dict[str, Any]]
 
     @property
+    def family(self) -> Any:
+        """The structure, by which registries find who serves a model."""
+
+    @property
     def theta(self) -> np.ndarray:
         """All parameters."""
 
@@ -206,6 +210,11 @@ class ExponentialFamily:
     n_hidden: int = 0
 
     # -- parts --------------------------------------------------------------------------------------------------------
+    @property
+    def family(self: Any) -> Any:
+        """The structure, by which registries find who serves a model: this class is both in one."""
+        return self
+
     def replace(self: Any, theta: np.ndarray) -> Any:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)

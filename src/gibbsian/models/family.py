@@ -20,8 +20,10 @@ from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.variables import Variables
+from gibbsian.registry import Registry
 
 Array = np.ndarray
+FAMILIES = Registry("family", "gibbsian.models", "FAMILIES")
 
 
 class Parts(NamedTuple):
@@ -87,6 +89,28 @@ class ExponentialFamily(Family, Protocol):
 
     def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
         """Return the weighted mean of the statistics of rows."""
+
+
+@runtime_checkable
+class ClosedForm(ExponentialFamily, Protocol):
+    """An exponential family whose sums over all rows have a closed form, so that no engine is asked."""
+
+    def log_partition(self, theta: Array) -> float:
+        """Return log Z; infinite where theta gives no distribution."""
+
+    def expected_statistics(self, theta: Array) -> Array:
+        """Return the expectation of the statistics."""
+
+    def statistic_variances(self, theta: Array) -> Array:
+        """Return the variance of each statistic."""
+
+
+@runtime_checkable
+class Constrained(Family, Protocol):
+    """A family of which not every theta gives a distribution."""
+
+    def require_distribution(self, theta: Array) -> None:
+        """Raise `ArgumentError` unless theta gives a distribution."""
 
 
 @runtime_checkable
@@ -209,9 +233,23 @@ class Model(Shown, Generic[F]):
         """Number of variables, hidden ones included."""
         return len(self.family.variables)
 
+    @property
+    def n_hidden(self) -> int:
+        """How many of them, the last ones, no row of data shows."""
+        return self.family.n_hidden
+
+    @property
+    def penalised(self) -> Array:
+        """Mask of the parameters that an L1 penalty may shrink."""
+        return self.family.penalised
+
     def replace(self, theta: Array) -> Self:
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
+
+    def at(self, beta: float) -> Self:
+        """Return the distribution at an inverse temperature: every parameter times beta."""
+        return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:
         """Return ``log P(x) + log Z`` of complete rows."""
@@ -219,7 +257,12 @@ class Model(Shown, Generic[F]):
 
     def canonical(self) -> Self:
         """Return the same distribution in the gauge in which parameters are reported."""
-        return self.replace(self.family.canonical(self.theta))
+        theta = self.family.canonical(self.theta)
+        return self if theta is self.theta else self.replace(theta)
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        return self.family.parameter_names(names)
 
     def interactions(self) -> Interactions:
         """Return which variables interact and how strongly."""

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from gibbsian.domain import AnyDomain, Categories, Domain
 from gibbsian.errors import ArgumentError
 
 # Rows are int8.
@@ -134,3 +135,12 @@ class Variables:
             low, gap = self.lows_and_gaps
             return codes * gap + low
         return np.concatenate(self.scores)[self.offsets[:-1] + codes]
+
+
+def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
+    """Return the variables whose values a domain of data lists."""
+    if isinstance(domain, Categories):
+        return Variables(domain.sizes, domain.values)
+    if isinstance(domain, Domain):
+        return Variables((2,) * n_variables, ((float(domain.low), float(domain.high)),) * n_variables)
+    return Variables.reals(n_variables)

@@ -53,7 +53,7 @@ class Likelihood:
     def __post_init__(self) -> None:
         check(self)
 
-    def with_numbers(self) -> GaussianLikelihood:
+    def in_closed_form(self) -> GaussianLikelihood:
         """Return the form for Gaussian models."""
         return GaussianLikelihood()
 
@@ -78,7 +78,7 @@ class Likelihood:
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
-        clamped = EXACT_CLAMPED.of(model)(max_seconds=self.max_seconds)
+        clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
         data = without_hidden(data, data.n_variables - model.n_variables)  # hidden layers are no columns
         rows = clamped.init(model, data, np.random.default_rng())
 
