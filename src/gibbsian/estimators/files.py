@@ -50,7 +50,15 @@ class KeptInFiles(ReadsTables):
             result.moments,
             result.history,
             type(self).registered_name,
+            carry=self._carried(),
         )
+
+    def _carried(self) -> dict[str, np.ndarray]:
+        """Return what of the learner's state a file keeps, for `partial_fit` after a load."""
+        return {}
+
+    def _resume(self, carried: dict[str, np.ndarray]) -> None:
+        """Go on from what a file kept."""
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
@@ -73,7 +81,10 @@ class KeptInFiles(ReadsTables):
         estimator = cls(**{**cls._structure_of(stored.model, stored.coding), **stored.settings})
         check(estimator)
         estimator._set_columns(stored.names)
-        return estimator._set_fitted(result, stored.coding, stored.names)
+        fitted = estimator._set_fitted(result, stored.coding, stored.names)
+        if stored.carry:
+            fitted._resume(stored.carry)
+        return fitted
 
     @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:

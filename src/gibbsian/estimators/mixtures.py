@@ -219,6 +219,9 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         check_is_fitted(self)
         return np.array([f"class{a}" for a in range(self.model_.family.n_components)], dtype=object)
 
+    def _at_temperature(self, temperature: float) -> Any:
+        raise ArgumentError("a mixture has no temperature", "leave `temperature` out")
+
     # -- what it is ---------------------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:
         """Return a few numbers that say what the fitted mixture is, by name."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.models.family import Mixture
+from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
 from gibbsian.settings import settings_of
@@ -205,7 +205,7 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
 
 def has_classes(model: Any) -> bool:
     """Say whether a model is a mixture, whose label no row shows."""
-    return isinstance(model.family, Mixture)
+    return isinstance(model.family, MixtureFamily)
 
 
 def is_penalised(learner: Any) -> bool:

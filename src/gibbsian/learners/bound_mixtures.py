@@ -253,10 +253,15 @@ class BoundKMeans(BoundMixture):
             others = np.full(n, -1.0) if memory is None else memory.others.copy()
             drift = 0.0 if memory is None else ROUNDED_UP * float(np.linalg.norm(means - memory.means, axis=1).max())
             energy, sums = self._settled(means, drift, labels, others)
-        full = np.bincount(labels, minlength=len(means)).all()
-        if sums is None or not full:
-            sums = self._sums_of(labels if full else self._refilled(means, labels), means)
-        return Shared(energy, sums, Nearest(labels, others, means))
+        return Shared(energy, sums or self._sums_of(labels, means), Nearest(labels, others, means))
+
+    def m_step(self, shared: Shared, model: Model[Any]) -> Model[Any]:
+        """Move each mean to the middle of its rows."""
+        if shared.memory is not None:
+            labels, _, means = shared.memory
+            if not np.bincount(labels, minlength=len(means)).all():
+                shared = shared._replace(sums=self._sums_of(self._refilled(means, labels), means))
+        return super().m_step(shared, model)
 
     def _sums_of(self, labels: np.ndarray, means: np.ndarray) -> ClassSums:
         """Return the sums of the classes of a partition, whose rows look for no other mean."""

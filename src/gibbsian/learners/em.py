@@ -440,7 +440,9 @@ class ClassAlternation:
         return self.rows.warning(progress.model.value, progress.sums.mass)
 
     def kept(self, progress: ClassProgress) -> LearnerState | None:
-        """Return where EM by chunks goes on: the sums of the rows of a fit."""
+        """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
+        if not self.rows.has_sums:
+            return None
         family = progress.model.value.family
         return LearnerState(
             Chunk(family, None, False),

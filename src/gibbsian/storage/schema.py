@@ -107,6 +107,7 @@ def _tensors(header: dict[str, Any], own: dict[str, np.ndarray], arrays: dict[st
         **{f"model.{name}": part for name, part in arrays.items()},
         **trace_and_history(header),
         **(shown if shown.keys() & own.keys() else {}),
+        **{name: Tensor(None, low=0) for name in own if name.startswith("carry.")},
     }
 
 
