@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
+from gibbsian.inference import Engine
 from gibbsian.models import MODELS
 
 
@@ -66,3 +68,8 @@ def sampled_data(model, n_rows, rng) -> gb.Dataset:
     """Rows drawn exactly from a small model."""
     states, probabilities, _ = exact_law(model)
     return dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], model.domain)
+
+
+def ask(engine: type[Engine], model: Any, max_seconds: float = 60.0) -> Any:
+    """Exact answers about a model by one engine."""
+    return engine(model.family, max_seconds).at(model.theta)

@@ -14,7 +14,10 @@ from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, RestrictedModel, SpinLayer
-from gibbsian.models.independent_columns import IndependentColumnsMixture
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import MixtureFamily
+from gibbsian.models.mixtures.categorical import LatentClassFamily
+from gibbsian.models.variables import Variables
 from systems import exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
@@ -40,7 +43,8 @@ def network(rng, *layers):
 
 def classes(rng, *_):
     probabilities = np.hstack([rng.dirichlet(np.ones(size), 2) for size in (2, 3, 2)])
-    return IndependentColumnsMixture(np.array([0.3, 0.7]), probabilities, gb.domain.Categories((2, 3, 2)))
+    family = LatentClassFamily(2, Variables.categories((2, 3, 2)))
+    return Model(family, family.join([0.3, 0.7], probabilities))
 
 
 OTHERS = {
@@ -63,9 +67,16 @@ def case(request, rng):
     else:
         kind, *layers = OTHERS[request.param]
         model = kind(rng, *layers)
-    _, probabilities, _ = exact_law(model)
-    law = probabilities.reshape(model.domain.cardinalities(model.n_variables))
-    return model, law, Queries(answers_about(model).joint(), rng)
+    return model, law_of(model), Queries(answers_about(model).joint(), rng)
+
+
+def law_of(model):
+    """The probabilities of all rows of the columns, as a table."""
+    if isinstance(model.family, MixtureFamily):
+        sizes = model.family.columns.sizes
+        states = all_states(len(sizes), gb.domain.Categories(sizes))
+        return np.exp(model.family.log_evidence(model.theta, states)).reshape(sizes)
+    return exact_law(model)[1].reshape(model.domain.cardinalities(model.n_variables))
 
 
 def entropy(p):
@@ -106,7 +117,7 @@ def test_entropies_and_information(case):
 def test_many_fixed_values_weigh_what_they_weigh(case, monkeypatch):
     """Where a table of fixed columns is too large, their probability is a ratio of sums."""
     model, law, queries = case
-    n = model.n_variables
+    n = law.ndim
     monkeypatch.setattr("gibbsian.answers.queries.MOST_CELLS", 4.0)
     found, _ = queries.probabilities([0], dict.fromkeys(range(1, n), 1), {})
     np.testing.assert_allclose(found, law[(slice(None), *[1] * (n - 1))], atol=1e-12)
@@ -114,9 +125,9 @@ def test_many_fixed_values_weigh_what_they_weigh(case, monkeypatch):
 
 def test_divergences(case, rng):
     model, law, queries = case
-    mixed = isinstance(model, IndependentColumnsMixture)
+    mixed = isinstance(model.family, MixtureFamily)
     other = classes(rng) if mixed else model.replace(model.theta + rng.normal(scale=0.3, size=model.theta.size))
-    q = exact_law(other)[1].reshape(law.shape)
+    q = law_of(other)
     numbers = [np.arange(size) for size in law.shape]
     found = queries.divergence(answers_about(other).joint(), numbers)
     middle = (law + q) / 2

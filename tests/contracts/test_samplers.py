@@ -261,7 +261,7 @@ def test_layer_chains_stay_at_the_exact_distribution(layer_sampler, machine):
         sampler, state = type(sampler)(betas=[0.999999, 1.0]), state._replace(values=np.stack([drawn, drawn]))
     state, _ = sampler.step(target, state, rng, 3)
     values = coldest(state)
-    truth = engine.moments().statistics[: machine.visible.width]
+    truth = engine.moments[: machine.visible.width]
     assert (np.abs(values.mean(axis=0) - truth) < 4.5 * values.std(axis=0) / np.sqrt(n)).all()
 
 

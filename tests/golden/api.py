@@ -308,8 +308,8 @@ def moments(model: Any, data: Any) -> dict[str, float]:
 
 def engine(model: Any, data: Any, name: str) -> Any:
     """log Z and the expected statistics by one exact engine."""
-    found = ENGINES.create(name, model=model).moments()
-    return {"log Z": found.log_partition, **_named(model, found.statistics)}
+    found = ENGINES.create(name, family=model.family).at(model.theta)
+    return {"log Z": found.log_partition, **_named(model, found.moments)}
 
 
 def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
@@ -405,8 +405,8 @@ def joint_cells(model: Any, data: Dataset, columns: tuple[int, ...]) -> Any:
 def conditioned(model: Any, data: Any, given: dict[int, int]) -> Any:
     """The moments of the other variables, and the log-weight that is taken out."""
     rest, constant = model.given(list(given), list(given.values())).at(model.theta)
-    found = gb.inference.exact(rest).moments()
-    return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.statistics.tolist())}
+    found = gb.inference.exact(rest)
+    return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.moments.tolist())}
 
 
 def recoded(model: Any, data: Any, values: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
-from gibbsian.inference.layer_sums import LayerSums
+from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.layers import as_layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
@@ -38,7 +38,7 @@ def test_likelihood_is_the_mean_log_probability(domain, rng):
     assert -value_and_gradient(Likelihood(), model, data)[0] == pytest.approx(expected, abs=1e-12)
 
 
-moments = LayerSums.moments
+moments = vars(LayerAnswers)["moments"].func
 
 
 def with_holes(data, share, rng):
@@ -76,7 +76,8 @@ def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, doma
     codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
     data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
     rows, calls = with_hidden(data, n_hidden), []
-    monkeypatch.setattr(LayerSums, "moments", lambda engine: calls.append(engine) or moments(engine))
+    counted = property(lambda answers: calls.append(answers) or moments(answers))
+    monkeypatch.setattr(LayerAnswers, "moments", counted)
     value, gradient = value_and_gradient(Likelihood(), model, rows)
     assert len(calls) == (n_visible > n_hidden or share > 0)  # else both phases are one sum
     monkeypatch.setattr(type(model), "in_layers", lambda self: self)

@@ -64,7 +64,7 @@ class ContinuousAnswers(Answers):
         states = np.array(data.states, dtype=np.float64)
         for state, holes in zip(states, data.holes, strict=True):
             if holes.any():
-                state[holes] = exact(self._given(state, holes)).means()
+                state[holes] = exact(self._given(state, holes)).means
         return states
 
     def _given(self, state: np.ndarray, holes: np.ndarray) -> Any:

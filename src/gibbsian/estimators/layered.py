@@ -85,8 +85,8 @@ def _row_scores(model: Any, data: Dataset) -> np.ndarray:
     is_restricted, has_states = len(model.layers) == 2, data.states.dtype.kind in "iub"
     answers = answers_about(model)
     if has_states or data.domain.name == "real":
-        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model, QUICK_SECONDS):
-            return model.log_weights(data.states) - exact(model).log_partition()
+        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model.family, QUICK_SECONDS):
+            return model.log_weights(data.states) - exact(model).log_partition
         if is_restricted and has_states:
             return log_pseudolikelihood(model, data.states)
     hidden = answers.expected(data, np.random.default_rng(0))[1]

@@ -90,7 +90,7 @@ class Machine(LearnedMachine):
             return data.n_states * model.theta.size * PSEUDO_SECONDS
         if self.learner == "mle" or (self._is_auto and choose_learner(model, data) == "mle"):
             missing = clamped_seconds(model, data) if data.has_missing else 0.0
-            return predict_cost(model).seconds + missing
+            return predict_cost(model.family).seconds + missing
         return float("inf")  # chains, which differ from fit to fit
 
     @property

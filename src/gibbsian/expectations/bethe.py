@@ -32,7 +32,7 @@ class Bethe:
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
     >>> expectation = gb.expectations.Bethe()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments()                                        # a tree
+    >>> truth = gb.inference.exact(model).moments                                          # a tree
     >>> bool(np.allclose(estimate.mean, truth.statistics)), round(estimate.log_partition - truth.log_partition, 8)
     (True, 0.0)
     """

@@ -92,7 +92,7 @@ class MeanField:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.3])
     >>> expectation = gb.expectations.MeanField()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments()
+    >>> truth = gb.inference.exact(model).moments
     >>> bool(estimate.log_partition < truth.log_partition), bool(abs(estimate.mean - truth.statistics).max() < 0.3)
     (True, True)
     >>> estimate.diagnostics["converged"], estimate.is_exact

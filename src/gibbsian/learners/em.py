@@ -8,7 +8,6 @@ rises. The steps of mixtures are closed forms (`gibbsian.learners.bound_mixtures
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference import ExactInference, plan_exact
+from gibbsian.inference import Engine, plan_exact
 from gibbsian.learners.base import LEARNERS, NOT_YET, LearnerState, has_classes
 from gibbsian.learners.bound_mixtures import FAR_APART, Shared, bound, class_sums, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
@@ -248,8 +247,8 @@ class MachineAlternation:
         return self.learner._smooth_of(self.model, self.data)
 
     @cached_property
-    def _plan(self) -> Callable[[OldModel], ExactInference]:
-        return plan_exact(self.model, self.learner.max_seconds)
+    def _engine(self) -> Engine:
+        return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
 
     def begin(self, model: OldModel, rng: np.random.Generator) -> EMProgress:
         """Take both expectations at the start."""
@@ -313,8 +312,8 @@ class MachineAlternation:
 
     def _free_phase(self, model: OldModel) -> tuple[np.ndarray, float]:
         """Return the expected statistics and log Z."""
-        moments = self._plan(model).moments()
-        return moments.statistics, moments.log_partition
+        answers = self._engine.at(model.theta)
+        return answers.moments, answers.log_partition
 
     def _maximise(self, progress: EMProgress) -> LBFGSState:
         """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""

@@ -300,7 +300,7 @@ def is_quick(model: Model) -> bool:
     """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
     if isinstance(model.family, ClosedForm):
         return True
-    return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model).seconds <= QUICK_SECONDS
+    return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model.family).seconds <= QUICK_SECONDS
 
 
 def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:

@@ -277,7 +277,7 @@ class ContinuousField(PotentialField):
     >>> import numpy as np, gibbsian as gb
     >>> box = gb.domain.Continuum("interval", 0.0, 1.0)
     >>> field = gb.models.PotentialField.build(["bias"], gb.graphs.complete(1), box, theta=[2.0])
-    >>> log_z = gb.inference.exact(field).log_partition()
+    >>> log_z = gb.inference.exact(field).log_partition
     >>> bool(np.isclose(log_z, np.log((np.exp(2.0) - 1.0) / 2.0)))
     True
     """

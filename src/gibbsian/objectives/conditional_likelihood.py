@@ -101,7 +101,7 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     name = "conditional pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
-    metric = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
+    preconditioner = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
     joint_targets: ClassVar[bool] = False
 
     targets: Any = positional(kw_only=False, default=targets_setting())
