@@ -1,6 +1,7 @@
 """The most probable state of every registered model, against lists of all states, given evidence too."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,10 +15,13 @@ from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import MODELS, BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, PairwiseModel, SpinLayer
-from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.family import Model
+from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixtures.base import MixtureFamily
-from gibbsian.models.von_mises_fisher import unit_rows
+from gibbsian.models.mixtures.categorical import LatentClassFamily
+from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
+from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
+from gibbsian.models.variables import Variables
 from layered_systems import random_machine, rows_of
 from systems import all_states, dataset_of, models_with_domains, random_model_of
 
@@ -87,6 +91,9 @@ def visible_rows(model):
         return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
     if isinstance(model, MachineMixtureModel):
         return gb.Dataset.read(all_states(model.n_variables, model.domain), coding=model.coding)
+    if isinstance(model.family, MixtureFamily):
+        domain = gb.domain.Categories(model.family.columns.sizes)
+        return dataset_of(all_states(len(model.family.columns), domain), domain)
     n = model.n_variables - model.n_hidden * hasattr(model, "factors")
     domain = model.domain.take(np.arange(n))
     return dataset_of(all_states(n, domain), domain)
@@ -94,6 +101,8 @@ def visible_rows(model):
 
 def truth_of(model, rows):
     """The log-weight of every row, hidden units summed out term by term."""
+    if isinstance(model, Model):
+        return model.family.log_evidence(model.theta, rows.codes)
     if not (hasattr(model, "factors") and model.n_hidden):
         return model.log_weights(rows.states)
     hidden = all_states(model.n_hidden, model.domain.take(np.arange(rows.n_variables, model.n_variables)))
@@ -112,7 +121,7 @@ def given(rows, nodes, number=3):
 def test_every_registered_model_is_here():
     tried = {name for name in MODELS.names() if any(case.startswith(name) for case in CASES)}
     densities = {"continuous-field", "gaussian"}  # in the tests of their estimators
-    assert tried | set(PEAKED) | densities == set(MODELS.names())
+    assert tried | set(PEAKED) | densities == {*MODELS, *FAMILIES}
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "annealing"])

@@ -18,7 +18,7 @@ from gibbsian.models.family import Model
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.variables import Variables
-from systems import exact_law, models_with_domains, random_model_of
+from systems import all_states, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 ESTIMATED = ESTIMATORS.names()
@@ -67,10 +67,10 @@ def case(request, rng):
     else:
         kind, *layers = OTHERS[request.param]
         model = kind(rng, *layers)
-    return model, law_of(model), Queries(answers_about(model).joint(), rng)
+    return model, column_law(model), Queries(answers_about(model).joint(), rng)
 
 
-def law_of(model):
+def column_law(model):
     """The probabilities of all rows of the columns, as a table."""
     if isinstance(model.family, MixtureFamily):
         sizes = model.family.columns.sizes
@@ -127,7 +127,7 @@ def test_divergences(case, rng):
     model, law, queries = case
     mixed = isinstance(model.family, MixtureFamily)
     other = classes(rng) if mixed else model.replace(model.theta + rng.normal(scale=0.3, size=model.theta.size))
-    q = law_of(other)
+    q = column_law(other)
     numbers = [np.arange(size) for size in law.shape]
     found = queries.divergence(answers_about(other).joint(), numbers)
     middle = (law + q) / 2
