@@ -73,7 +73,7 @@ def facts_of(machine: Any) -> dict[str, str]:
     result, story, scored = machine.result_, machine.result_.provenance, machine.result_.held_out
     return {
         "size": ", ".join(_figure(name, value) for name, value in machine.figures().items()),
-        "temperature": f"{_temperature(machine):g}",
+        "temperature": f"{machine.temperature:g}",
         "coding": machine.coding_.describe(),
         "columns": ", ".join(machine.names_),
         "left out": ", ".join(machine.dropped_),
@@ -136,18 +136,13 @@ def record_of(machine: Any) -> dict[str, Any]:
         "names": machine.names_,
         **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "size": machine.figures(),
-        "temperature": _temperature(machine),
+        "temperature": machine.temperature,
         "trained": training["is_trained"],
         "largest_z": training["largest_z"],
         "verdict": verdict_record(result),
         "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
     }
-
-
-def _temperature(machine: Any) -> float:
-    """Return the temperature that the machine was set to; 1 where it has no such setting."""
-    return float(machine.get_params(deep=False).get("temperature", 1.0))
 
 
 def _labels(machine: Any) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Distribution(Scores):
 
     def _at_temperature(self, temperature: float) -> Any:
         """Return the model at another temperature."""
-        return self.model_.at_temperature(temperature)
+        return self.model_.at(self.temperature / temperature)
 
     @on_own_device
     def most_probable(

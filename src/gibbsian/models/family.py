@@ -18,7 +18,10 @@ import numpy as np
 
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
+from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
+from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
 
@@ -89,6 +92,24 @@ class ExponentialFamily(Family, Protocol):
 
     def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
         """Return the weighted mean of the statistics of rows."""
+
+
+@runtime_checkable
+class DiscreteFamily(ExponentialFamily, Protocol):
+    """An exponential family over finitely many values, or over the nodes of a quadrature rule."""
+
+    @property
+    def scopes(self) -> Scopes:
+        """Which variables share a term; ``scopes.graph`` joins every two that do."""
+
+    def factors(self, theta: Array) -> FactorGraph:
+        """Return the distribution as a product of small tables over codes."""
+
+    def statistics_from(self, marginal: Marginal) -> Array:
+        """Return the expected statistics, given the joint probabilities of any few variables that share a term."""
+
+    def given(self, nodes: Sequence[int] | Array, codes: Sequence[int] | Array) -> Given[Self]:
+        """Return the family of the other variables given the codes of some: a linear map of parameters."""
 
 
 @runtime_checkable
@@ -248,7 +269,7 @@ class Model(Shown, Generic[F]):
         return dataclasses.replace(self, theta=theta)
 
     def at(self, beta: float) -> Self:
-        """Return the distribution at an inverse temperature: every parameter times beta."""
+        """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
         return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:
