@@ -7,9 +7,9 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learners import EM, StopRun, run
+from gibbsian.learners.bound_mixtures import bound
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.stages import Restarts
-from gibbsian.learners.bound_mixtures import bound
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian.rng import generator_of, generator_words
 

@@ -91,10 +91,7 @@ def test_discrete_probabilities_add_up_to_one(kind, rng):
 def test_a_gaussian_mixture_by_its_definition(rng):
     model = gaussians(rng)
     rows = rng.normal(size=(5, 3))
-    densities = sum(
-        w * norm.pdf(rows, mean, np.sqrt(v)).prod(axis=1)
-        for w, mean, v in zip(*model.parts, strict=True)
-    )
+    densities = sum(w * norm.pdf(rows, mean, np.sqrt(v)).prod(axis=1) for w, mean, v in zip(*model.parts, strict=True))
     np.testing.assert_allclose(log_evidence(model, rows), np.log(densities), rtol=1e-12)
 
 

@@ -44,10 +44,9 @@ def online() -> Experiment:
 
 def _trial(rng: np.random.Generator) -> Trial:
     data = Dataset.of_states(clusters(rng)[:N_ROWS], "real", distinct=False)
-    soft = {"variance": SPREAD**2, "free_weights": False}
     families = (
         KMeansFamily(N_CLASSES, 2),
-        GaussianMixtureFamily(N_CLASSES, 2, **soft),
+        GaussianMixtureFamily(N_CLASSES, 2, SPREAD**2, free_weights=False),
         GaussianMixtureFamily(N_CLASSES, 2, floor_share=1e-2),
     )
     rows_by_row: Any = WinnerTakeAll(normalize=False, learning_rate=RATE, schedule="constant", max_iter=PASSES)

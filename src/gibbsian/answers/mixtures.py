@@ -42,6 +42,12 @@ class MixtureAnswers:
         return self.model.family.columns.real
 
     @property
+    def two_valued(self) -> bool:
+        """Whether the upper of two values stands for a column where probabilities are told."""
+        columns = self.model.family.columns
+        return columns.two_valued and columns.scores is not None
+
+    @property
     def n_columns(self) -> int:
         """Number of columns."""
         return self.model.family.n_columns
@@ -59,7 +65,7 @@ class MixtureAnswers:
         """Return ``log P(x, class)`` of each distinct row and class, missing cells integrated out."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._scores(rows_of(data), data.missing)
-        lost = ~(scores < np.inf).all(axis=1)
+        lost = np.asarray(~(scores < np.inf).all(axis=1))
         if lost.any():
             row = int(np.flatnonzero(lost[data.row_of])[0])
             raise DataError(f"row {row} is too far from the classes for its density to be a number", "scale the rows")
@@ -191,7 +197,7 @@ class MixtureAnswers:
         if not self.is_real:
             domain = data.domain
             space = lambda states: self._log_weights(domain.to_codes(states)), domain, state, free, self.most_listed
-            return search.of_rows(*space, lambda: bound, lambda: rows[:, free])
+            return search.of_rows(*space, lambda: bound, lambda: list(rows[:, free]))
         search.require_one_peak()
         logs = self._log_weights(rows)
         return Modes.one(rows[logs.argmax()], float(logs.max()), bound, f"climbs from {len(rows)} classes")
@@ -292,6 +298,16 @@ class MachineMixtureAnswers(MixtureAnswers):
     def is_real(self) -> bool:
         """Whether the columns are numbers."""
         return self.model.domain.name == "real"
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the upper of two values stands for a column where probabilities are told."""
+        return self.model.domain.two_valued
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.model.n_columns
 
     def _scores(self, x: Any, mask: Any = None) -> np.ndarray:
         states = x if self.is_real else self.model.domain.from_codes(x)

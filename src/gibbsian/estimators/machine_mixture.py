@@ -121,7 +121,6 @@ class MachineMixture(MixtureEstimator):
             return super()._shown_parts()
         return {"weights": model.weights, "machines": model.machines}
 
-
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
         tables = super().tables(n)

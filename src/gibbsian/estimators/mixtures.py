@@ -50,7 +50,6 @@ class ClassAttributes:
     means_: np.ndarray
     concentrations_: np.ndarray
     variances_: np.ndarray
-    wins_: np.ndarray | None
     probabilities_: np.ndarray
     machines_: list[Any]
 

@@ -174,7 +174,8 @@ class BoundMixture:
 
     def shared(self, model: Model[Any], memory: Any) -> Shared:
         """Share the rows in memory."""
-        return Shared(*e_step(self.blocks, *model.family.natural(model.theta, self.rows.mask is not None), self.hard))
+        eta, offsets = model.family.natural(model.theta, self.rows.mask is not None)
+        return Shared(*e_step(self.blocks, eta, offsets, self.hard))
 
     def m_step(self, shared: Shared, model: Model[Any]) -> Model[Any]:
         """Return the mixture that minimises the free energy at fixed shares."""
@@ -237,7 +238,7 @@ class BoundKMeans(BoundMixture):
 
     def shared(self, model: Model[Any], memory: Nearest | None) -> Shared:
         """Return the energy and the class of each row; one that had a class moves only to a mean that is nearer."""
-        means = model.parts.means
+        means = model.family.split(model.theta).means
         if self.there is not None:
             energy, labels = self.there.settle(means, None if memory is None else memory.labels)
             others, sums = np.empty(0), None

@@ -30,7 +30,8 @@ FORGETTING = 3
 class OnlineEMProgress:
     """The parameters to return and those of the last step, running statistics per unit of weight, and their average.
 
-    All are relative to the `frame` of the first rows. `total` is the weight that the statistics stand for, `shown` the rows so far, `value` the free energy of all rows.
+    All are relative to the `frame` of the first rows. `total` is the weight that the statistics stand for, `shown` the
+    rows so far, `value` the free energy of all rows.
     """
 
     theta: np.ndarray
@@ -184,7 +185,7 @@ class OnlineEM(Learner):
         steps, answer = first + len(batches), theta
         if self.average and shown >= self.wait * family.n_components:
             answer = family.maximise(_times(mean, before.total), theta, floor)
-        moved = {"theta": answer, "iterate": theta, "running": running, "mean": mean}
+        moved: dict[str, Any] = {"theta": answer, "iterate": theta, "running": running, "mean": mean}
         return replace(before, **moved, shown=shown, steps=steps, passes=before.passes + 1)
 
 

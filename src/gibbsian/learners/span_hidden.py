@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
@@ -25,7 +26,6 @@ from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
-from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo

@@ -8,7 +8,7 @@ rate is constant, as the lecture prints it, or falls with the rows that a unit h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,11 @@ class WinnerTakeAll(Learner):
 
     def refusal(self, model: Any) -> str:
         """Only k-means has classes that are their means."""
-        return "" if isinstance(model.family, KMeansFamily) else "learns classes that are their means, and the model has no such"
+        return (
+            ""
+            if isinstance(model.family, KMeansFamily)
+            else "learns classes that are their means, and the model has no such"
+        )
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""

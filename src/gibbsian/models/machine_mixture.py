@@ -19,9 +19,12 @@ from gibbsian.models.mixtures.base import MixtureFamily, log_shares
 from gibbsian.startup import logsumexp
 
 
+_Base: Any = MixtureFamily
+
+
 @MODELS.register("machine-mixture", classes=True)
 @dataclass(frozen=True, eq=False)
-class MachineMixtureModel(MixtureFamily):
+class MachineMixtureModel(_Base):
     """A mixture of machines, one fitted object per class.
 
     Parameters
@@ -76,7 +79,7 @@ class MachineMixtureModel(MixtureFamily):
         return cls(**structure, **arrays, machines=(), prototype=None, coding=None)
 
     @property
-    def n_components(self) -> int:  # type: ignore[override]
+    def n_components(self) -> int:
         """Number of classes."""
         return len(self.weights)
 

@@ -12,7 +12,7 @@ from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import REALS, AnyCoding, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import Trace
-from gibbsian.models.base import MODELS, Model as OldModel
+from gibbsian.models.base import Model as OldModel
 from gibbsian.models.family import FAMILIES, Constrained, Model, Parts
 from gibbsian.models.file_parts import refuse
 from gibbsian.models.variables import variables_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -129,15 +129,19 @@ class PairwiseFamily:
     @property
     def scopes(self) -> Scopes:
         """The variables that have a bias, and the edges."""
-        return Scopes([*((i,) for i in range(self.n_biases)), *map(tuple, self.graph.edges.tolist())], len(self.variables))
+        return Scopes(
+            [*((i,) for i in range(self.n_biases)), *map(tuple, self.graph.edges.tolist())], len(self.variables)
+        )
 
     @property
     def statistic_range(self) -> tuple[Array, Array]:
         """From the least to the largest score, and product of two of them."""
         levels = self.variables.levels[0]
         products = np.outer(levels, levels)
-        ends = [self._in_layout(np.full(self.graph.n_nodes, pick(levels)), np.full(self.graph.n_edges, pick(products)))
-                for pick in (np.min, np.max)]
+        ends = [
+            self._in_layout(np.full(self.graph.n_nodes, pick(levels)), np.full(self.graph.n_edges, pick(products)))
+            for pick in (np.min, np.max)
+        ]
         return ends[0], ends[1]
 
     @property

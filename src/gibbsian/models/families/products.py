@@ -85,9 +85,7 @@ class ProductsFamily:
         self.variables.levels  # noqa: B018  # raises where values have no numbers
 
     @classmethod
-    def model(
-        cls, weights: Mapping[Scope, float], n_variables: int, variables: Variables | None = None
-    ) -> Model[Self]:
+    def model(cls, weights: Mapping[Scope, float], n_variables: int, variables: Variables | None = None) -> Model[Self]:
         """Return a model from the weights of its products, in any order; the same set may be named once only."""
         of = {tuple(sorted(scope)): float(weight) for scope, weight in weights.items()}
         if len(of) < len(weights):

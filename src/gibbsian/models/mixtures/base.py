@@ -1,8 +1,8 @@
 """What mixtures share: ``P(x) = sum_a w_a P_a(x)``, where the label a is the last variable of a complete row.
 
-A mixture of exponential families has ``log P(x, a) = S(x) . eta_a + offset_a``. A family says what S is, how eta follows
-from its parameters, and how these follow from the summed statistics of each class: both steps of EM are closed forms,
-the label needs no inference, and the density no partition function.
+A mixture of exponential families has ``log P(x, a) = S(x) . eta_a + offset_a``. A family says what S is, how eta
+follows from its parameters, and how these follow from the summed statistics of each class: both steps of EM are closed
+forms, the label needs no inference, and the density no partition function.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gibbsian.backends.classes import ClassSums, log_joint
 from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.models.family import Model, Parts, fields_alone
+from gibbsian.models.file_parts import PartsInFile
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.variables import Variables
 from gibbsian.startup import logsumexp
@@ -76,7 +77,7 @@ class MixtureFamily:
     exchangeable: ClassVar[str] = "classes can be exchanged: errors are those of the maximum that was found"
     # The named parts of theta, the weights of the classes first.
     parts: ClassVar[type[Any]]
-    parts_in_file: ClassVar[dict[str, Any]] = {}
+    parts_in_file: ClassVar[PartsInFile] = {}
 
     n_components: int
     __getstate__ = fields_alone
@@ -137,7 +138,9 @@ class MixtureFamily:
         """Raise `ArgumentError` unless theta gives a distribution."""
         weights = theta[: self.n_components]
         if (weights < 0).any() or not np.isclose(weights.sum(), 1.0, rtol=1e-6):
-            raise ArgumentError("must hold weights of the classes that are not negative and add up to 1", argument="theta")
+            raise ArgumentError(
+                "must hold weights of the classes that are not negative and add up to 1", argument="theta"
+            )
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     def log_joint(self, theta: Array, x: Any, mask: Array | None = None) -> Array:
@@ -199,7 +202,7 @@ class MixtureFamily:
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
-        return cls(**parts.plain, **parts.arrays)
+        return cls(**{**parts.plain, **parts.arrays})
 
 
 class ExponentialMixtureFamily(MixtureFamily):

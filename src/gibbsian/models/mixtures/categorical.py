@@ -112,7 +112,9 @@ class LatentClassFamily(ExponentialMixtureFamily):
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter: a class, or a column, the code of its value and the class."""
-        values = [f"{name}={code}" for name, size in zip(names, self.columns.sizes, strict=True) for code in range(size)]
+        values = [
+            f"{name}={code}" for name, size in zip(names, self.columns.sizes, strict=True) for code in range(size)
+        ]
         classes = range(self.n_components)
         return [*(f"weights[{a}]" for a in classes), *(f"P({value} | {a})" for a in classes for value in values)]
 
@@ -178,7 +180,8 @@ class LatentClassFamily(ExponentialMixtureFamily):
         """Build the family from what a file keeps."""
         if len(parts.arrays["smoothing"]) != sum(variables.sizes):
             refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(parts.arrays['smoothing'])}")
-        return cls(**parts.plain, **parts.arrays, columns=variables)
+        k: Any = parts.plain["n_components"]
+        return cls(k, variables, parts.arrays["smoothing"])
 
 
 def smoothing_to_frequencies(data: Any, columns: Variables, smoothing: float) -> Array:

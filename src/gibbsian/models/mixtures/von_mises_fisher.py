@@ -1,4 +1,4 @@
-r"""Mixtures of von Mises-Fisher distributions on the unit sphere of any dimension (YK15, "Mixture of Von Mises Fisher").
+r"""Mixtures of von Mises-Fisher distributions on the unit sphere (YK15, "Mixture of Von Mises Fisher").
 
 ``P(x | a) = exp(kappa_a m_a . x) / Z(kappa_a)`` with ``|x| = |m_a| = 1``. Between unit vectors the exponent of a
 Gaussian, ``-|x - m|^2 / (2 sigma^2)``, is ``(x.m - 1) / sigma^2``: kappa is 1/sigma^2. S(x) = x, which may be sparse.
@@ -197,9 +197,7 @@ class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
         if self.kappa == "tied" or theta is None:
             pooled = min(lengths.sum() / mass.sum(), 1.0)
             return np.full(len(mass), concentration(pooled, self.n_columns, self.largest))
-        found = concentration(
-            np.minimum(lengths / np.where(empty, 1.0, mass), 1.0), self.n_columns, self.largest
-        )
+        found = concentration(np.minimum(lengths / np.where(empty, 1.0, mass), 1.0), self.n_columns, self.largest)
         return np.where(empty, self.split(theta).concentrations, found)
 
     def warning(self, theta: Array, mass: Array, floor: float) -> str:
