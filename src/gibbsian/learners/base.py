@@ -9,12 +9,13 @@ import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
 from gibbsian.settings import settings_of
 
 LEARNERS = Registry("learner", "gibbsian.learners", "LEARNERS")
+# Who binds a mixture to rows, for EM.
+BOUND = Registry("EM of classes", "gibbsian.learners", "BOUND")
 # A gradient that no tolerance accepts: there is more to do.
 NOT_YET = float(np.finfo(np.float64).max)
 
@@ -205,7 +206,7 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
 
 def has_classes(model: Any) -> bool:
     """Say whether a model is a mixture, whose label no row shows."""
-    return isinstance(model.family, MixtureFamily)
+    return bool(BOUND.name_for(model.family))
 
 
 def is_penalised(learner: Any) -> bool:

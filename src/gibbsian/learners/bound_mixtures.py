@@ -22,6 +22,7 @@ from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment, s
 from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
 from gibbsian.domain import Reals
 from gibbsian.errors import DataError
+from gibbsian.learners.base import BOUND
 from gibbsian.models.family import Model
 from gibbsian.models.mixtures.base import (
     Frame,
@@ -33,10 +34,8 @@ from gibbsian.models.mixtures.base import (
 )
 from gibbsian.models.mixtures.categorical import one_hot
 from gibbsian.models.variables import variables_of
-from gibbsian.registry import Registry
 from gibbsian.settings import choice
 
-BOUND = Registry("EM of classes", "gibbsian.learners", "BOUND")
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, RANDOM, PARTITION = PLACINGS = "k-means++", "random", "partition"
 PLACING = (

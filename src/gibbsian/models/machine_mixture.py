@@ -18,7 +18,6 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.mixtures.base import MixtureFamily, log_shares
 from gibbsian.startup import logsumexp
 
-
 _Base: Any = MixtureFamily
 
 
