@@ -153,7 +153,7 @@ MODELS = [
     ),
     swap(
         "a temperature of a belief network",
-        lambda model: model.at_temperature(2.0),
+        lambda model: model.at(0.5),
         Later(network),
         Later(lambda: network().top),
         Later(lambda: gb.models.DeepModel.build([BinaryLayer(2)] * 3)),
@@ -289,8 +289,8 @@ MODELS = [
     ),
     swap(
         "a temperature of a mixture",
-        lambda how: fitted("mixture").model_.at_temperature(**how) if how else fitted("mixture").model_,
-        {"temperature": 2.0},
+        lambda how: fitted("mixture").model_.at(**how) if how else fitted("mixture").model_,
+        {"beta": 0.5},
         {},
         says="leave `temperature` out",
     ),

@@ -27,14 +27,14 @@ def exact_law(model) -> tuple[np.ndarray, np.ndarray, float]:
     return states, np.exp(log_weights - log_partition), log_partition
 
 
-def random_model(graph, rng, domain=SPIN, scale=0.6, temperature=1.0, bias=True) -> gb.PairwiseModel:
+def random_model(graph, rng, domain=SPIN, scale=0.6, bias=True) -> gb.PairwiseModel:
     size = graph.n_edges + graph.n_nodes * bias
-    return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, temperature, bias)
+    return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, bias)
 
 
-def random_model_of(name, graph, rng, domain=SPIN, scale=0.6, temperature=1.0):
+def random_model_of(name, graph, rng, domain=SPIN, scale=0.6):
     """A model of any registered kind with random parameters."""
-    zeros = MODELS.factory(name).zeros(graph, domain, temperature=temperature)
+    zeros = MODELS.factory(name).zeros(graph, domain)
     return zeros.replace(rng.normal(scale=scale, size=zeros.theta.size))
 
 

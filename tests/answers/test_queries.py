@@ -64,7 +64,7 @@ def test_what_does_not_interact_is_not_summed_over(rng):
     edges = [*gb.graphs.complete(45).edges, (44, 45), (45, 46)]
     model = random_model(gb.graphs.from_edges(edges, 47), rng)
     found, error = Queries(model, rng, "exact").probabilities([46], {}, {45: 1})
-    field = model.natural_biases[46] + model.natural_couplings[-1]
+    field = model.biases[46] + model.couplings[-1]
     assert found[1] == pytest.approx(1 / (1 + np.exp(-2 * field)), abs=1e-12)
     assert not error.any()
 

@@ -39,7 +39,7 @@ def categories(seed: int = 0) -> np.ndarray:
 # -- flip costs -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
 def test_values_and_gradients_of_dense_machines(objective, domain, device, monkeypatch):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain, temperature=1.3)
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
     data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
     value, gradient = objective.bind(model, data)(theta)
@@ -55,7 +55,7 @@ def test_values_and_gradients_of_dense_machines(objective, domain, device, monke
 
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow()])
 def test_what_a_metric_is_renewed_from(objective, domain, device, monkeypatch):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain, temperature=1.3)
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
     data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
     monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
@@ -74,7 +74,7 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
         model = gb.models.PottsModel.zeros(graph, domain)
         data = dataset_of(rng.integers(0, sizes, (60, 70)), domain)
     else:
-        model, data = gb.PairwiseModel.zeros(graph, temperature=1.3), gb.Dataset.read(spins(n=70, n_rows=60))
+        model, data = gb.PairwiseModel.zeros(graph), gb.Dataset.read(spins(n=70, n_rows=60))
     theta = rng.normal(0, 0.5, model.theta.size)
     value, gradient = objective.bind(model, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 25 * 80)

@@ -19,7 +19,7 @@ GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 
 
 def _flat(name, domain):
-    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=0.8, temperature=1.3)
+    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=0.8)
 
 
 def _full_span(rng):
@@ -29,16 +29,16 @@ def _full_span(rng):
 def _stack(kind, rng):
     layers = [as_layer(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
     if kind == "deep":
-        zeros = DeepModel.build(layers, temperature=1.3)
+        zeros = DeepModel.build(layers)
         return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
-    machines = [random_machine(lower, upper, rng, temperature=1.3) for lower, upper in pairwise(layers)]
+    machines = [random_machine(lower, upper, rng) for lower, upper in pairwise(layers)]
     return BeliefNetwork.stack(machines)
 
 
 MODELS = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "full-span": _full_span,
-    "restricted": lambda rng: random_machine("binary", "categorical", rng, temperature=1.3),
+    "restricted": lambda rng: random_machine("binary", "categorical", rng),
     "deep": lambda rng: _stack("deep", rng),
     "belief-network": lambda rng: _stack("network", rng),
 }
@@ -89,7 +89,7 @@ def test_moments_are_the_slopes_of_log_z(answers, rng):
         return
     direction, step = rng.normal(size=model.theta.size), 1e-5
     up, down = (visible_law(model.replace(model.theta + s * direction))[2] for s in (step, -step))
-    slope = answers.moments @ direction / model.temperature
+    slope = answers.moments @ direction
     assert slope == pytest.approx((up - down) / (2 * step), abs=1e-7)
 
 

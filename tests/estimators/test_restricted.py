@@ -217,7 +217,7 @@ class TestAnswers:
         codes = rng.integers(0, 3 if request.param == "categorical" else 2, (60, 4))
         codes[:, 1] = codes[:, 0]
         X = 2 * codes - 1 if request.param == "spin" else codes
-        return RBM(3, visible=request.param, max_iter=20, learning_rate=0.5, temperature=1.3, random_state=0).fit(X)
+        return RBM(3, visible=request.param, max_iter=20, learning_rate=0.3, temperature=1.3, random_state=0).fit(X)
 
     def test_scores_are_exact_log_probabilities(self, fitted):
         states, log_probabilities = enumerated(fitted.model_)

@@ -37,13 +37,13 @@ def models(rng):
     mixed = Categories((3, 2, 4, 2, 3))
     small = gb.graphs.random(5, 0.6, random_state=1)
     return {
-        "pairwise spin": random_model(sparse, rng, SPIN, temperature=1.3),
-        "pairwise binary": random_model(dense, rng, BINARY, temperature=1.3),
+        "pairwise spin": random_model(sparse, rng, SPIN),
+        "pairwise binary": random_model(dense, rng, BINARY),
         "pairwise without biases": random_model(dense, rng, SPIN, bias=False),
-        "third order spin": with_theta(HigherOrderModel.zeros(dense, SPIN, 1.3), rng),
+        "third order spin": with_theta(HigherOrderModel.zeros(dense, SPIN), rng),
         "third order binary": with_theta(HigherOrderModel.zeros(dense, BINARY), rng),
         "third order values": with_theta(HigherOrderModel.of_order(5, 3, Categories.of_values((-1, 0, 1), 5)), rng),
-        "potts": with_theta(PottsModel.zeros(small, mixed, 1.3), rng),
+        "potts": with_theta(PottsModel.zeros(small, mixed), rng),
         "tables": with_theta(MarkovRandomField.zeros(small, mixed), rng),
     }
 

@@ -68,7 +68,7 @@ def test_cost_reads_well():
 def test_conditional_is_the_ratio_of_marginals(engine):
     rng = np.random.default_rng(2)
     graph = gb.graphs.grid(3, 4)
-    model = gb.PairwiseModel.build(graph, rng.normal(size=12), rng.normal(size=17), BINARY, temperature=0.7)
+    model = gb.PairwiseModel.build(graph, rng.normal(size=12), rng.normal(size=17), BINARY)
     rest, constant = conditional(model, [7, 2], [1, 0])
     joint = ask(engine, model).marginal([7, 2, 5])[1, 0]
     np.testing.assert_allclose(rest.marginal([4]), joint / joint.sum(), atol=1e-12)  # node 5 is the fourth of the rest

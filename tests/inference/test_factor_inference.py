@@ -49,10 +49,10 @@ def joint(table, nodes):
     return kept.transpose([sorted(nodes).index(node) for node in nodes])
 
 
-def tables_on(sizes, scopes, rng, scale=1.0, temperature=1.0):
+def tables_on(sizes, scopes, rng, scale=1.0):
     shapes = {scope: tuple(sizes[i] for i in scope) for scope in scopes}
     tables = {scope: scale * rng.normal(size=shape) for scope, shape in shapes.items()}
-    return MarkovRandomField.build(tables, len(sizes), Categories(tuple(sizes)), temperature)
+    return MarkovRandomField.build(tables, len(sizes), Categories(tuple(sizes)))
 
 
 SYSTEMS = {
@@ -73,7 +73,7 @@ SYSTEMS = {
 @pytest.mark.parametrize("scale", [0.7, 50.0])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_everything_against_summation(name, scale, engine, rng):
-    model = tables_on(*SYSTEMS[name], rng, scale, temperature=0.8)
+    model = tables_on(*SYSTEMS[name], rng, scale)
     asked, (log_partition, table) = ask(engine, model), law(model)
     assert isinstance(asked, ExactAnswers)
     assert asked.log_partition == pytest.approx(log_partition, rel=1e-13)
@@ -93,7 +93,7 @@ def test_everything_against_summation(name, scale, engine, rng):
 @pytest.mark.parametrize("domain", [SPIN, BINARY, Categories.of_values((-1, 0, 2), 5)], ids=lambda domain: domain.name)
 def test_means_and_second_moments(domain, engine, rng):
     model = HigherOrderModel.build(
-        {clique: rng.normal() for clique in [(0,), (1,), (0, 1), (1, 2, 4), (3,), (0, 3)]}, 5, domain, temperature=1.3
+        {clique: rng.normal() for clique in [(0,), (1,), (0, 1), (1, 2, 4), (3,), (0, 3)]}, 5, domain
     )
     _, table = law(model)
     codes = domain.to_codes(every_state(model))
@@ -265,7 +265,7 @@ def test_ties_give_one_of_the_most_probable_states(engine):
 @pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
 @pytest.mark.parametrize("scale", [0.5, 50.0])
 def test_transforms_agree_with_summation(scale, domain, rng):
-    model = HigherOrderModel.of_order(7, 7, domain, temperature=0.7)
+    model = HigherOrderModel.of_order(7, 7, domain)
     model = model.replace(scale * rng.normal(size=model.theta.size))
     log_partition, table = law(model)
     asked = exact(model)
@@ -335,7 +335,7 @@ def test_questions_of_many_passes_are_refused_by_their_price(rng):
 
 
 def test_conditional_is_the_ratio_of_marginals(rng):
-    model = tables_on(*SYSTEMS["third order"], rng, temperature=0.7)
+    model = tables_on(*SYSTEMS["third order"], rng)
     log_partition, table = law(model)
     rest, constant = conditional(model, [3, 0], [2, 1])
     given_both = table[1, :, :, 2]

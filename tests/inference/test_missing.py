@@ -23,17 +23,17 @@ LISTED = "gibbsian.inference.missing.MOST_LISTED"
 
 def tables(rng):
     domain = Categories((3, 2, 4, 2))
-    model = MarkovRandomField.on_cliques([(0, 1, 2), (2, 3), (0,), (3,)], 4, domain, temperature=0.8)
+    model = MarkovRandomField.on_cliques([(0, 1, 2), (2, 3), (0,), (3,)], 4, domain)
     return model.replace(rng.normal(size=model.theta.size))
 
 
 def numbers(rng):
     domain = Categories.of_values((-1, 0, 2), 4)
-    return HigherOrderModel.build({c: rng.normal() for c in [(0,), (0, 1), (1, 2, 3), (2,)]}, 4, domain, 1.2)
+    return HigherOrderModel.build({c: rng.normal() for c in [(0,), (0, 1), (1, 2, 3), (2,)]}, 4, domain)
 
 
 def products(rng, domain=SPIN):
-    return HigherOrderModel.build({c: rng.normal() for c in [(0,), (0, 1), (1, 2, 3), (2,)]}, 4, domain, 0.9)
+    return HigherOrderModel.build({c: rng.normal() for c in [(0,), (0, 1), (1, 2, 3), (2,)]}, 4, domain)
 
 
 MODELS = {"tables": tables, "numbers": numbers, "spin": products, "binary": lambda rng: products(rng, BINARY)}

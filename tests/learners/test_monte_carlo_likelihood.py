@@ -21,7 +21,7 @@ def drawn(model, rng, n_groups=20, n_draws=2000):
 def test_draws_see_differences_of_log_partitions(kind, rng):
     domain = gb.domain.Categories((3, 2, 2)) if kind == "potts" else gb.domain.SPIN
     graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 3)
-    model = random_model_of(kind, graph, rng, domain, scale=0.3, temperature=1.5)
+    model = random_model_of(kind, graph, rng, domain, scale=0.3)
     draws = drawn(model, rng)
     function = Reweighted(draws, np.zeros_like(model.theta), SmoothPenalty(0.1))
     move = 0.1 * rng.normal(size=model.theta.size)

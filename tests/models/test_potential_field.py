@@ -28,8 +28,8 @@ LINE = Continuum("gaussian", 0.5, 1.3, 40)
 # -- discrete ---------------------------------------------------------------------------------------------------------
 def test_tables_are_the_field_of_tables(rng):
     domain, graph = Categories((2, 3, 2)), gb.graphs.grid(1, 3)
-    field = PotentialField.build(["table"], graph, domain, tied=False, temperature=1.4)
-    tables = MarkovRandomField.on_cliques([(0,), (1,), (2,), (0, 1), (1, 2)], 3, domain, 1.4)
+    field = PotentialField.build(["table"], graph, domain, tied=False)
+    tables = MarkovRandomField.on_cliques([(0,), (1,), (2,), (0, 1), (1, 2)], 3, domain)
     theta = rng.normal(size=tables.theta.size)
     field, tables, states = field.replace(theta), tables.replace(theta), all_states(3, domain)
     for name in ("energy", "statistics", "mean_statistics", "flip_costs"):
@@ -125,7 +125,7 @@ def test_tying_tables_of_different_sizes_is_refused():
 def field_of(domain, n=3):
     theta = [0.4, -0.3, 0.5, -0.2]
     potentials = ["bias", "square", "product", "squared-difference"]
-    return PotentialField.build(potentials, gb.graphs.grid(1, n), domain, theta=theta, temperature=1.2)
+    return PotentialField.build(potentials, gb.graphs.grid(1, n), domain, theta=theta)
 
 
 def statistics_of_two(x, y):
@@ -138,12 +138,12 @@ def integral(domain, function=lambda x, y: 1.0):
 
     def weighted(x, y):
         first, square, product, difference = statistics_of_two(x, y)
-        energy = (0.4 * first - 0.3 * square + 0.5 * product - 0.2 * difference) / 1.2
+        log_weight = 0.4 * first - 0.3 * square + 0.5 * product - 0.2 * difference
         base = 0.0
         if not domain.bounded:
             base = -sum(((z - domain.low) / domain.high) ** 2 / 2 + math.log(domain.high) for z in (x, y))
             base -= math.log(2 * math.pi)
-        return math.exp(energy + base) * function(x, y)
+        return math.exp(log_weight + base) * function(x, y)
 
     return nquad(weighted, [ends] * 2, opts={"epsabs": 1e-9, "epsrel": 1e-9})[0]
 

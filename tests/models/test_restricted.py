@@ -54,7 +54,7 @@ def test_transposed_exchanges_the_layers(machine):
 
 @pytest.mark.parametrize("kind", ["binary", "spin"])
 def test_the_joint_form_of_one_two_valued_kind_has_the_same_theta(kind, rng):
-    machine = random_machine(kind, kind, rng, n_visible=4, n_hidden=3, temperature=0.6)
+    machine = random_machine(kind, kind, rng, n_visible=4, n_hidden=3)
     joint = machine.joint()
     assert isinstance(joint, gb.PairwiseModel)
     np.testing.assert_array_equal(joint.theta, machine.theta)

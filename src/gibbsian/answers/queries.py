@@ -330,7 +330,7 @@ def _exact_entropy(model: Any, nodes: list[int]) -> float:
     """Return ``log Z - E[log weight]`` of all variables of a model, or ``-sum p ln p`` of the table of some."""
     if len(nodes) == model.n_variables:
         answers = exact(model)
-        return answers.log_partition - float(model.theta @ answers.moments) / model.temperature
+        return answers.log_partition - float(model.theta @ answers.moments)
     if _product(model, nodes) > MOST_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
     return float(entr(_exact_tables(model, [nodes])[0][0]).sum())

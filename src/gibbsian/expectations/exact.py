@@ -96,7 +96,7 @@ class ClampedExact:
     def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
         """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
         rows, statistics = state.value.rows, state.value.rows.constant.copy()
-        value = float(model.theta @ statistics / model.temperature)
+        value = float(model.theta @ statistics)
         for part in state.value.parts:
             shares = rows.shares[part.which]
             log_evidence, expected = part.expect(model, shares)

@@ -188,12 +188,12 @@ def mean_field_evidence(
     weights = means @ model.biases
     for block in row_blocks(data.n_states, model.graph.n_edges):
         weights[block] += (means[block, first] * means[block, second]) @ model.couplings
-    return weights / model.temperature + solution.entropies
+    return weights + solution.entropies
 
 
 def _bound(model: Model, statistics: np.ndarray, entropy: float) -> float:
     """Minus the free energy of Q."""
-    return float(model.theta @ statistics / model.temperature) + entropy
+    return float(model.theta @ statistics) + entropy
 
 
 def _estimate(model: Model, statistics: np.ndarray, entropy: float, notes: dict[str, Any]) -> Estimate:

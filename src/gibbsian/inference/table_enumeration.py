@@ -240,7 +240,7 @@ class TableAnswers(FactorAnswers[TableEnumeration]):
         """Probabilities of all states, log Z without the constant, and the first of the most probable states."""
         if self.engine.transforms:
             table = np.array(self.model.log_weight_table()).reshape(self.tables.cardinalities)
-            scale = float(np.abs(self.theta).sum() / self.model.temperature)
+            scale = float(np.abs(self.theta).sum())
         else:
             table = add_up(self.tables.cardinalities, list(self.tables.tables.items()))
             scale = sum(float(np.abs(part).max()) for part in self.tables.tables.values())

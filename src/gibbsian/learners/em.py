@@ -269,9 +269,9 @@ class MachineAlternation:
         after = self._expect(moved_on)
         if self.learner.accelerated:
             after = self._extrapolate(before, after)
-        gradient = after.gap / self.model.temperature + self.smooth(after.theta)[1]
+        gradient = after.gap + self.smooth(after.theta)[1]
         norm = gradient_norm(after.theta, gradient, self.l1)
-        noise = _noise(after) / self.model.temperature
+        noise = _noise(after)
         moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
         value, best = self._value(after), self._value(before)
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
@@ -298,11 +298,11 @@ class MachineAlternation:
         return answers.moments, answers.log_partition
 
     def _maximise(self, progress: EMProgress) -> LBFGSState:
-        """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""
-        theta, statistics, temperature = progress.theta, progress.clamped, self.model.temperature
+        """The M-step: a few steps down ``log Z - theta . clamped`` and the penalties, none of which goes up."""
+        theta, statistics = progress.theta, progress.clamped
         more, slope = self.smooth(theta)
-        gradient = (progress.free - statistics) / temperature + slope
-        value = float(progress.log_partition - theta @ statistics / temperature) + more + penalty(theta, self.l1)
+        gradient = progress.free - statistics + slope
+        value = float(progress.log_partition - theta @ statistics) + more + penalty(theta, self.l1)
         state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
         function = self.smooth.added_to(self._complete_data(statistics))
         for _ in range(self.learner.m_steps):
@@ -317,8 +317,8 @@ class MachineAlternation:
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             free, log_partition = self._free_phase(model.replace(theta))
-            value = log_partition - float(theta @ statistics) / model.temperature
-            return value, (free - statistics) / model.temperature
+            value = log_partition - float(theta @ statistics)
+            return value, free - statistics
 
         return function
 

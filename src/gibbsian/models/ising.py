@@ -10,7 +10,7 @@ from gibbsian.graphs import Graph
 
 
 class Ising(NamedTuple):
-    """``log P(s) = constant + fields . s + sum_ij couplings_ij s_i s_j - log Z`` of spins s, at temperature 1."""
+    """``log P(s) = constant + fields . s + sum_ij couplings_ij s_i s_j - log Z`` of spins s."""
 
     graph: Graph
     fields: np.ndarray

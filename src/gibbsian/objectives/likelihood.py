@@ -67,14 +67,14 @@ class Likelihood:
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             free, (log_evidence, expected) = engine.at(theta), evidence(theta)
-            return free.log_partition - log_evidence, (free.moments - expected) / model.temperature
+            return free.log_partition - log_evidence, free.moments - expected
 
         return function
 
     def _linear(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-weight of complete rows, whose statistics are summed once."""
         statistics = data.mean(lambda part: ClampedRows.of(model, part).constant)
-        return lambda theta: (float(theta @ statistics / model.temperature), statistics)
+        return lambda theta: (float(theta @ statistics), statistics)
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
@@ -116,16 +116,15 @@ class Likelihood:
             if data.missing is not None:
                 for place in np.flatnonzero(data.missing[block].any(axis=1)):
                     _, statistics[place] = clamped_moments(model, data, block.start + int(place), max_seconds)
-            yield block, -statistics / model.temperature
+            yield block, -statistics
 
     def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
-        """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
+        """Return the information: the covariance of the statistics, or as observed where cells are missing."""
         if data.has_missing:
             function = Likelihood(max_seconds=max_seconds).bind(model, data)
             return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
         engine = plan_exact(model.family, max_seconds=max_seconds)
         by_differences = 2 * model.theta.size * engine.cost.seconds
         if information_seconds(model) <= min(max_seconds, by_differences + 1):
-            return covariance_of_statistics(model) / model.temperature**2
-        moments = lambda theta: engine.at(theta).moments / model.temperature  # noqa: E731
-        return symmetric_differences(moments, model.theta, max_seconds)
+            return covariance_of_statistics(model)
+        return symmetric_differences(lambda theta: engine.at(theta).moments, model.theta, max_seconds)

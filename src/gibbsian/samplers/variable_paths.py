@@ -228,8 +228,8 @@ def _spin_path(model: PairwiseModel, base: IndependentVariables, summed: np.ndar
     tails = np.repeat(np.arange(model.n_variables), model.graph.degrees)
     order = np.lexsort((summed[heads], tails))
     kept_end = indptr[:-1] + np.bincount(tails, ~summed[heads], minlength=model.n_variables).astype(np.int64)
-    graph = (indptr, kept_end, heads[order], spin.natural_couplings[edges[order]])
-    terms = kernels.SpinPath(spin.natural_biases, half_log_odds, summed, *graph)
+    graph = (indptr, kept_end, heads[order], spin.couplings[edges[order]])
+    terms = kernels.SpinPath(spin.biases, half_log_odds, summed, *graph)
     constant += float(np.logaddexp(half_log_odds, -half_log_odds).sum())
     return VariablePath(model, base, "anneal_spins", terms, SPIN.low, SPIN.gap, constant, summed)
 
