@@ -183,7 +183,7 @@ SHARES = np.array([0.2, 0.5, 0.3, 0.4, 0.6, 0.1, 0.2, 0.3, 0.4])
 @pytest.mark.parametrize("objective", [Likelihood(), Pseudolikelihood()], ids=lambda objective: objective.name)
 @pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.grid(1, 3)], ids=["all pairs", "chain"])
 def test_levels_and_couplings_of_scores_are_undone_at_independent_columns(graph, objective):
-    known = preconditioning(gb.models.OrdinalModel.zeros(graph, LEVELS, temperature=1.3))
+    known = preconditioning(gb.models.OrdinalModel.zeros(graph, LEVELS))
     near, states, l2 = known.independent(SHARES), all_states(3, LEVELS), 0.0
     data = dataset_of(states, LEVELS, np.exp(near.log_weights(states)))
     inverse, centring = objective.preconditioner(near, data, SHARES, l2), known.centred(SHARES)
@@ -194,7 +194,7 @@ def test_levels_and_couplings_of_scores_are_undone_at_independent_columns(graph,
 
 
 def test_levels_about_mean_scores_are_the_same_energies(rng):
-    model = gb.models.OrdinalModel.zeros(gb.graphs.complete(3), LEVELS, temperature=1.3)
+    model = gb.models.OrdinalModel.zeros(gb.graphs.complete(3), LEVELS)
     model, known = model.replace(rng.normal(size=model.theta.size)), preconditioning(model)
     change, states = known.centred(SHARES), all_states(3, LEVELS)
     inner = change.inwards(model.theta)

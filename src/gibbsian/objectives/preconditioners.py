@@ -515,7 +515,7 @@ class ScorePreconditioning(Preconditioning):
         taken = by_level @ csr_array((means[np.concatenate([j, i])], ends), shape=(model.n_variables, i.size))
         wholes = eye_array(n_levels), eye_array(i.size)
         inner, outer = (block_array([[wholes[0], part], [None, wholes[1]]], format="csr") for part in (taken, -taken))
-        scales = np.concatenate([np.ones(n_levels), self._halves[i] * self._halves[j]]) / model.temperature
+        scales = np.concatenate([np.ones(n_levels), self._halves[i] * self._halves[j]])
         return LinearMap(scales, inner, outer)
 
     def independent(self, mean: np.ndarray) -> Any:
@@ -525,37 +525,37 @@ class ScorePreconditioning(Preconditioning):
             return None
         logs = np.log(mean)
         levels = (logs - logs[~above][owner])[above]
-        return model.replace(np.concatenate([levels, np.zeros(model.graph.n_edges)]) * model.temperature)
+        return model.replace(np.concatenate([levels, np.zeros(model.graph.n_edges)]))
 
     def preconditioner(
         self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent."""
-        model, (scores, owner, _), ridge = self.model, self._levels, l2 * self.model.temperature**2
+        model, (scores, owner, _) = self.model, self._levels
         means, squares = np.bincount(owner, scores * mean), np.bincount(owner, scores**2 * mean)
         variances, (i, j) = (squares - means**2) / self._halves**2, model.graph.edges.T
         units = np.outer(self._halves, self._halves)
         if model.graph.density < 1.0:
             pairs = (1.0 if weights is None else 2.0) * variances[i] * variances[j]
-            return self._with_levels(mean, ridge, DiagonalPreconditioner.of(pairs, ridge / units[i, j] ** 2))
+            return self._with_levels(mean, l2, DiagonalPreconditioner.of(pairs, l2 / units[i, j] ** 2))
         covariance = np.diag(variances / 2)
         covariance[i, j] = (statistics()[-i.size :] - means[i] * means[j]) / units[i, j]
         moments, zeros = covariance + covariance.T, np.zeros_like(covariance)
         shape = PairCurvature(
-            model.graph.edges.T, zeros[0], zeros[0], moments, (0.0, ridge / units**2), bias=True, squares=variances
+            model.graph.edges.T, zeros[0], zeros[0], moments, (0.0, l2 / units**2), bias=True, squares=variances
         )
         dense = shape.of_likelihood() if weights is None else shape.of_losses(variances, zeros)
-        return self._with_levels(mean, ridge, dense)
+        return self._with_levels(mean, l2, dense)
 
-    def _with_levels(self, mean: np.ndarray, ridge: float, couplings: Any) -> LevelPreconditioner:
+    def _with_levels(self, mean: np.ndarray, l2: float, couplings: Any) -> LevelPreconditioner:
         from scipy.sparse import csr_array
 
         _, owner, above = self._levels
         p, of = mean[above], owner[above]
-        shares = p / (p + ridge)
+        shares = p / (p + l2)
         left = 1.0 - np.bincount(of, p * shares, minlength=owner[-1] + 1)[of]
         ties = csr_array((shares / np.sqrt(left), (np.arange(p.size), of)), shape=(p.size, owner[-1] + 1))
-        return LevelPreconditioner(p + ridge, ties, couplings)
+        return LevelPreconditioner(p + l2, ties, couplings)
 
 
 def _log_odds(model: Any, mean: np.ndarray) -> np.ndarray:
