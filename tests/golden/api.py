@@ -125,7 +125,7 @@ def names_of(model: Any) -> list[str]:
     if kind == "full-span":
         return [f"phi({','.join(map(str, row))})" for row in model.basis.digits(model.indices).tolist()]
     if kind == "gaussian":
-        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.graph.edges.tolist()]
+        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.family.graph.edges.tolist()]
         return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
     widths = [layer.width for layer in model.layers]
     units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]

@@ -93,6 +93,10 @@ class Model(Protocol):
         """All parameters."""
 
     @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
     def domain(self) -> AnyDomain:
         """The values of the variables, and how states write them."""
 

@@ -166,6 +166,10 @@ class Variables:
         return np.concatenate(self.levels)[self.offsets[:-1] + codes]
 
 
+SPINS = Variables(())
+"""Stands for as many spins as a structure has nodes."""
+
+
 def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
     """Return the variables whose values a domain of data lists."""
     if isinstance(domain, Categories):

@@ -21,7 +21,7 @@ from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import SPINS, Variables
 
 # Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
 DENSE_ABOVE = 0.1
@@ -46,7 +46,7 @@ class PairwiseFamily:
     ----------
     graph : Graph
         Which pairs interact.
-    variables : Variables, default=None
+    variables : Variables, default=SPINS
         All with the same two scores: ``Variables.spins(n)``, which is the default, or ``Variables.binary(n)``. The same
         parameters mean another distribution with other scores.
     bias : bool, default=True
@@ -65,7 +65,7 @@ class PairwiseFamily:
     """
 
     graph: Graph
-    variables: Variables = None  # type: ignore[assignment]  # spins, as many as nodes
+    variables: Variables = SPINS
     bias: bool = True
     n_hidden: int = 0
 
@@ -80,7 +80,7 @@ class PairwiseFamily:
     __getstate__ = fields_alone
 
     def __post_init__(self) -> None:
-        if self.variables is None:
+        if self.variables == SPINS:
             object.__setattr__(self, "variables", Variables.spins(self.graph.n_nodes))
         if len(self.variables) != self.graph.n_nodes:
             raise ArgumentError(f"are {len(self.variables)} of {self.graph.n_nodes} nodes", argument="variables")
@@ -93,7 +93,7 @@ class PairwiseFamily:
         graph: Graph,
         biases: Sequence[float] | Array | None,
         couplings: Sequence[float] | Array,
-        variables: Variables | None = None,
+        variables: Variables = SPINS,
     ) -> Model[Self]:
         """Return a model from its biases (None for none) and its couplings in the order of the edges."""
         parts = [np.asarray(part, float) for part in (biases, couplings) if part is not None]
@@ -129,9 +129,8 @@ class PairwiseFamily:
     @property
     def scopes(self) -> Scopes:
         """The variables that have a bias, and the edges."""
-        return Scopes(
-            [*((i,) for i in range(self.n_biases)), *map(tuple, self.graph.edges.tolist())], len(self.variables)
-        )
+        singles = ((i,) for i in range(self.n_biases))
+        return Scopes([*singles, *map(tuple, self.graph.edges.tolist())], self.graph.n_nodes)
 
     @property
     def statistic_range(self) -> tuple[Array, Array]:
@@ -161,7 +160,7 @@ class PairwiseFamily:
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps; hidden units have the scores of the columns."""
-        n_hidden, bias = int(parts.plain["n_hidden"]), bool(parts.plain["bias"])
+        n_hidden, bias = int(str(parts.plain["n_hidden"])), bool(parts.plain["bias"])
         everything = variables + Variables(variables.sizes[:1] * n_hidden, (variables.scores or ())[:1] * n_hidden)
         return cls(Graph.from_arrays(dict(parts.arrays), len(everything)), everything, bias, n_hidden)
 
@@ -188,7 +187,7 @@ class PairwiseFamily:
         --------
         >>> import gibbsian as gb
         >>> from gibbsian.models.families.pairwise import PairwiseFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian.models.variables import SPINS, Variables
         >>> model = PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
         >>> other, constant = model.family.recode(model.theta, Variables.binary(2))
         >>> other.theta.tolist(), constant
@@ -246,7 +245,7 @@ class PairwiseFamily:
             return self._in_layout(weighted.sum(axis=0), products)
 
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
-        return sum_in_order(sums, row_blocks(*codes.shape, least_rows=least), self.n_parameters)
+        return sum_in_order(sums, row_blocks(len(codes), self.graph.n_nodes, least_rows=least), self.n_parameters)
 
     def _in_layout(self, singles: Array, pairs: Array) -> Array:
         return np.concatenate([singles, pairs]) if self.bias else pairs
