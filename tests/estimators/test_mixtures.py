@@ -358,7 +358,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize("estimator", [GaussianMixture(2), VonMisesFisherMixture(2), SoftKMeans(2)], ids=str)
     def test_mixtures_have_no_temperature(self, estimator, clouds):
-        with pytest.raises(ArgumentError, match="a mixture has no temperature: leave `temperature` out"):
+        with pytest.raises(ArgumentError, match="a mixture has no temperature: leave temperature out"):
             estimator.set_params(random_state=0).fit(clouds).sample(3, temperature=2.0)
 
     def test_a_free_energy_that_is_not_finite_stops_the_loop(self):
