@@ -63,6 +63,11 @@ class Layout:
         steps = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
         return np.fromiter(steps, np.int64, int(self.scopes.sizes.sum()))
 
+    @cached_property
+    def n_singles(self) -> int:
+        """Number of tables of one variable, which stand first."""
+        return int((self.scopes.sizes == 1).sum())
+
     @property
     def size(self) -> int:
         """Number of entries of all tables."""

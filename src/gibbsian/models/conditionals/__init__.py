@@ -1,0 +1,23 @@
+"""Rows bound to a discrete model once, where log Z cancels: the log-odds of each value of each cell given the others.
+
+Pseudolikelihood, ratio matching, probability flow and interaction screening are scalar losses of them.
+"""
+
+from gibbsian.models.conditionals.base import Conditionals, HasConditionals, Loss, Mapped, RowConditionals
+from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
+from gibbsian.models.conditionals.products import CliqueConditionals, QuadratureConditionals, SpanConditionals
+from gibbsian.models.conditionals.tables import bind_tables
+
+__all__ = [
+    "CliqueConditionals",
+    "Conditionals",
+    "HasConditionals",
+    "Loss",
+    "Mapped",
+    "Pairs",
+    "QuadratureConditionals",
+    "RowConditionals",
+    "SpanConditionals",
+    "bind_pairs",
+    "bind_tables",
+]

@@ -1,0 +1,134 @@
+"""Conditionals of tables over codes: by a product of matrices where they are of pairs, else table after table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gibbsian.backends.device import twin
+from gibbsian.backends.numba import one_hot as kernels
+from gibbsian.backends.numba import tables as table_kernels
+from gibbsian.backends.numba.pairwise import by_variable
+from gibbsian.blocks import row_blocks
+from gibbsian.models.conditionals.base import Array, Conditionals, Design, Mapped, RowConditionals
+from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
+
+if TYPE_CHECKING:
+    from gibbsian.models.table_model import Layout
+
+# So many multiplications of a product of matrices take as long as to look an entry of a table up.
+PRODUCTS_A_LOOKUP = 40
+# Rows of a block whose product is a matrix over all values: its sum over blocks shall cost little beside it.
+LEAST_ROWS = 256
+
+
+def bind_tables(
+    layout: Layout,
+    codes: Array,
+    weights: Array | None = None,
+    masked: Array | None = None,
+    design: Design = None,
+    offset: Array | None = None,
+) -> Conditionals:
+    """Bind rows by the operator that is fastest; entries may be linear functions ``design @ theta`` of parameters."""
+    rows = (codes, weights, masked)
+    if layout.scopes.sizes.max(initial=0) > 2:
+        return _mapped(Tables(layout, *rows), design)
+    if layout.domain.two_valued:
+        entries = pairs_of_tables(layout)
+        pairs = Pairs(layout.scopes.graph, bias=True, low=0.0, gap=1.0)
+        return Mapped(bind_pairs(pairs, *rows), entries if design is None else entries @ design)
+    if (twins := twin("conditionals")) is not None:
+        return _mapped(twins.of_tables(layout, *rows), design)
+    sizes, pointers = layout.cardinalities, layout.scopes.csr[0]
+    n_lookups = sizes[layout.scopes.csr[1][pointers[layout.n_singles] :]].sum()
+    kind = OneHotPairs if sizes.sum() ** 2 < PRODUCTS_A_LOOKUP * n_lookups else Tables
+    return _mapped(kind(layout, *rows), design)
+
+
+def _mapped(base: Conditionals, design: Design) -> Conditionals:
+    return base if design is None else Mapped(base, design)
+
+
+def pairs_of_tables(layout: Layout) -> Design:
+    """Return the biases and couplings in 0/1 coding of tables of pairs of two-valued variables, as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    n, first = layout.scopes.n_variables, int(layout.offsets[layout.n_singles])
+    single = layout.scopes.csr[1][: layout.n_singles]
+    i, j = layout.scopes.graph.edges.T
+    edge = np.arange(i.size)
+    low, high = 2 * np.arange(single.size), 2 * np.arange(single.size) + 1
+    entries = [first + 4 * edge + k for k in range(4)]  # (0, 0), (0, 1), (1, 0), (1, 1)
+    parts = [(single, low, -1), (single, high, 1)]
+    parts += [(i, entries[2], 1), (i, entries[0], -1), (j, entries[1], 1), (j, entries[0], -1)]
+    parts += [(n + edge, places, sign) for places, sign in zip(entries, (1, -1, -1, 1), strict=True)]
+    rows, columns = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    values = np.concatenate([np.full(len(part[0]), float(part[2])) for part in parts])
+    return csr_array((values, (rows, columns)), shape=(n + i.size, layout.size))
+
+
+class OneHotPairs(RowConditionals):
+    """Tables of pairs by two products of indicators of values with the matrix of all couplings."""
+
+    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+        self.groups = groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
+        self.n_parameters, n_singles = layout.size, layout.n_singles
+        self.n_biases, self.n_values = int(layout.offsets[n_singles]), int(groups[-1])
+        values = [np.arange(start, stop) for start, stop in zip(groups[:-1], groups[1:], strict=True)]
+        self.bias_columns = np.concatenate([np.empty(0, np.intp), *(values[i] for (i,) in layout.scopes[:n_singles])])
+        pairs = (values[i][:, None] * self.n_values + values[j] for i, j in layout.scopes[n_singles:])
+        self.places = np.concatenate([np.empty(0, np.intp), *map(np.ravel, pairs)])
+        least_rows = max(LEAST_ROWS, self.n_values // 2)
+        super().__init__(codes, weights, masked, row_blocks(len(codes), self.n_values, least_rows=least_rows))
+
+    def prepare(self, theta: Array) -> tuple[Array, Array]:
+        """Return the biases of all values and the matrix of their couplings."""
+        biases, matrix = np.zeros(self.n_values), np.zeros((self.n_values, self.n_values))
+        biases[self.bias_columns] = theta[: self.n_biases]
+        matrix.ravel()[self.places] = theta[self.n_biases :]
+        return biases, matrix + matrix.T
+
+    def fill(self, prepared: tuple[Array, Array], codes: Array) -> tuple[Array, Array]:
+        """Return the costs of rows and their indicators."""
+        biases, matrix = prepared
+        indicators = kernels.one_hot(codes, self.groups)
+        costs = indicators @ matrix
+        kernels.fields_to_costs(costs, biases, codes, self.groups)
+        return costs, indicators
+
+    def pull(self, codes: Array, slopes: Array, indicators: Array) -> Array:
+        """Return the gradient of ``sum(slopes * costs)``."""
+        sums = kernels.costs_to_fields(slopes, codes, self.groups)
+        products = slopes.T @ indicators
+        products += products.T
+        return np.concatenate([sums[self.bias_columns], products.ravel()[self.places]])
+
+
+class Tables(RowConditionals):
+    """Tables of any number of variables: each row looks up its entry, and those of one changed value."""
+
+    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+        self.layout, self.n_parameters = layout, layout.size
+        if not layout.domain.two_valued:
+            self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
+        n_columns = codes.shape[1] if self.groups is None else int(self.groups[-1])
+        super().__init__(codes, weights, masked, row_blocks(len(codes), n_columns))
+
+    def arranged(self, codes: Array) -> Array:
+        """Return rows by variable."""
+        return by_variable(codes)
+
+    def prepare(self, theta: Array) -> Array:
+        """Return the entries."""
+        return theta
+
+    def fill(self, theta: Array, rows: Array) -> tuple[Array, None]:
+        """Return the costs of rows."""
+        return np.ascontiguousarray(table_kernels.costs(rows, self.groups, *self.layout.arrays, theta).T), None
+
+    def pull(self, rows: Array, slopes: Array, kept: None) -> Array:
+        """Return the gradient of ``sum(slopes * costs)``."""
+        by_column = np.ascontiguousarray(slopes.T)
+        return table_kernels.costs_vjp(rows, by_column, self.groups, *self.layout.arrays)
