@@ -91,11 +91,11 @@ class Registry:
         self.factory(name)
         return self._traits[name].get(trait, default)
 
-    def of(self, model: object) -> Any:
-        """Return the entry that serves a model: that of the first class along its MRO which has one.
+    def of(self, family: object) -> Any:
+        """Return the entry that serves a family: that of the first class along its MRO which has one.
 
         A class goes by the `registered_name` in its own body, which `register` writes; shared bases write theirs. Only
-        the module that serves is imported, so models do not know who serves them.
+        the module that serves is imported, so families do not know who serves them.
 
         Examples
         --------
@@ -104,14 +104,14 @@ class Registry:
         >>> SWEEPS.of(gb.PairwiseModel.zeros(gb.graphs.complete(2))).__name__
         'spin_sweeps'
         """
-        if name := self.name_for(model):
+        if name := self.name_for(family):
             return self.factory(name)
-        raise ArgumentError(f"model is a {type(model).__name__}, for which there is no {self.kind}")
+        raise ArgumentError(f"model is a {type(family).__name__}, for which there is no {self.kind}")
 
-    def name_for(self, model: object) -> str:
-        """Return the name of the entry that serves a model, empty where there is none."""
+    def name_for(self, family: object) -> str:
+        """Return the name of the entry that serves a family, empty where there is none."""
         known = self.names()
-        names = (vars(kind).get("registered_name") for kind in type(model).__mro__)
+        names = (vars(kind).get("registered_name") for kind in type(family).__mro__)
         return next((name for name in names if name in known), "")
 
     def __iter__(self) -> Iterator[str]:

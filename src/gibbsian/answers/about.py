@@ -19,4 +19,4 @@ def answers_about(model: Any) -> Any:
     >>> type(gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2)))).__name__
     'Answers'
     """
-    return ANSWERS.of(model)(model)
+    return ANSWERS.of(model.family)(model)

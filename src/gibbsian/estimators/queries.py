@@ -231,7 +231,7 @@ class Asking(ReadsTables):
             return ask.divergence(*self._beside(other))
         from gibbsian.answers.about import ANSWERS, answers_about
 
-        if ANSWERS.name_for(other):
+        if ANSWERS.name_for(getattr(other, "family", other)):
             joint = answers_about(other).joint()
             _check_sizes(tuple(other.domain.cardinalities(other.n_variables).tolist()), sizes)
             return ask.divergence(joint, [np.arange(size) for size in sizes])

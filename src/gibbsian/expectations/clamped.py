@@ -192,7 +192,7 @@ def present_means(data: Dataset) -> np.ndarray:
 
 def _column_means(data: Dataset) -> np.ndarray:
     """The means of complete rows."""
-    shares, twins = data.weights / data.total_weight, twin("conditioning")
+    shares, twins = data.weights / data.total_weight, twin("moments")
     if twins is not None and data.states.dtype == np.int8:
         return twins.column_means(data.states, shares)
     return np.einsum("m,mi->i", shares, data.states)

@@ -256,7 +256,7 @@ class Minibatch(Learner):
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
         problem = MinibatchProblem(
-            model, rows, LESSONS.of(model)(self, model, rows), scale, repr(self.phase(model)), *penalties
+            model, rows, LESSONS.of(model.family)(self, model, rows), scale, repr(self.phase(model)), *penalties
         )
         there = twin("layers")
         if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
@@ -450,7 +450,7 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     if not hasattr(model, "layered"):
         raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
     layers = model.layered()
-    if not LESSONS.name_for(layers):
+    if not LESSONS.name_for(layers.family):
         reason = "the directed layers of a belief network have no gradient that chains know"
         raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data

@@ -20,6 +20,7 @@ from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -134,12 +135,14 @@ class MomentMatching(WithPrior):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
-        centring = model.centred(present_means(data), l1=bool(self._l1_of(model, data).any())) if self.centred else None
+        centring, l1 = None, self._l1_of(model, data)
+        if self.centred:
+            centring = preconditioning(model).centred(present_means(data), l1=bool(l1.any()))
         clamped, posterior, rows = begun_phase(self.clamped, self.expectation, model, data, rng)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
         error = moment_errors(model, data) / model.temperature
-        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
+        steps = NoisySteps(optimizer, l1, centring, self.average, self.min_iter, error)
         samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))

@@ -29,6 +29,7 @@ from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.base import subgradient
@@ -283,17 +284,16 @@ class MonteCarloLikelihood(WithPrior):
         return min((related, apart), key=mismatch)
 
     def _walk(self, model: Model, data: Dataset) -> Minimisation:
-        """Return how the parameters move on the draws of a round: about the mean, in the metric of the likelihood."""
+        """Return how the parameters move on the draws of a round: about the mean, preconditioned as the likelihood."""
         l1 = self._l1_of(model, data)
-        centring = model.centred(present_means(data), l1=bool(l1.any()))
-        near = None
+        known, preconditioner = preconditioning(model), None
         if not (data.has_missing or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data)
-            near = model.independent(mean)
-        metric = None
-        if near is not None:
-            metric = Likelihood().metric(near, data, mean, self._smooth_of(model, data).bend(near.theta))
-        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, metric)
+            if (near := known.independent(mean)) is not None:
+                bend = self._smooth_of(model, data).bend(near.theta)
+                preconditioner = Likelihood().preconditioner(near, data, mean, bend)
+        centring = known.centred(present_means(data), l1=bool(l1.any()))
+        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""

@@ -12,8 +12,6 @@ import numpy as np
 from gibbsian.domain import AnyDomain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.centring import Centring
-from gibbsian.models.conditioning import Metric
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
 from gibbsian.models.given import Given
@@ -74,17 +72,6 @@ class Model(Protocol):
         def touches(self, variables: np.ndarray) -> np.ndarray:
             """Return which parameters belong to terms of these variables."""
 
-        def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-            """Return the change to parameters about a mean."""
-
-        def independent(self, mean: np.ndarray) -> Self | None:
-            """Return the model of independent columns with these means."""
-
-        def metric(
-            self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-        ) -> Metric | None:
-            """Return an approximate inverse Hessian where columns are independent."""
-
         def parameter_names(self, names: Sequence[str]) -> list[str]:
             """Return a label for each parameter."""
 
@@ -96,6 +83,10 @@ class Model(Protocol):
 
     registered_name: ClassVar[str]
     parts_in_file: ClassVar[dict[str, Any]]
+
+    @property
+    def family(self) -> Any:
+        """The structure, by which registries find who serves a model."""
 
     @property
     def theta(self) -> np.ndarray:
@@ -206,6 +197,11 @@ class ExponentialFamily:
     n_hidden: int = 0
 
     # -- parts --------------------------------------------------------------------------------------------------------
+    @property
+    def family(self: Any) -> Any:
+        """The structure, by which registries find who serves a model: this class is both in one."""
+        return self
+
     def replace(self: Any, theta: np.ndarray) -> Any:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)
@@ -308,20 +304,6 @@ class ExponentialFamily:
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which parameters belong to a term that holds any of these variables, given as a mask."""
         raise ArgumentError(f"a {type(self).__name__} does not say which of its terms hold a variable")
-
-    def centred(self: Any, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
-        return Centring.identity(self.theta.size)
-
-    def independent(self, mean: np.ndarray) -> Any:
-        """Return the model of independent columns with these means, or None where that is not a matter of biases."""
-        return None
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent, or None (see `conditioning`)."""
-        return None
 
     def present_sums(
         self: Any, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None

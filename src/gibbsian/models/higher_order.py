@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from gibbsian.domain import SPIN, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
-from gibbsian.models.conditioning import Metric, diagonal_metric, product_curvatures
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
@@ -200,43 +198,6 @@ class HigherOrderModel(ExponentialFamily):
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which cliques hold any variable of a mask."""
         return self.scopes.touching(variables)
-
-    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean, where every part of a clique is a clique and nothing is sparse.
-
-        The change mixes cliques, so that an L1 penalty, which would act on the mixtures, leaves them as they are.
-        """
-        known = None
-        if self.domain.two_valued and not l1:
-            scales = (self.domain.gap / 2) ** self.scopes.sizes / self.temperature  # type: ignore[union-attr]
-            known = product_centring(self.scopes, origin, scales)
-        return Centring.identity(self.theta.size) if known is None else known
-
-    def independent(self, mean: np.ndarray) -> Self | None:
-        """Return the model of independent columns with these means, where all have two values and a bias."""
-        singles = np.flatnonzero(self.scopes.sizes == 1)
-        if not self.domain.two_valued or len(singles) < self.n_variables:
-            return None
-        domain: Any = self.domain
-        columns = np.array([self.cliques[int(place)][0] for place in singles])
-        rates = ((mean - domain.low) / domain.gap)[columns]
-        theta = np.zeros_like(self.theta)
-        theta[singles] = np.log(rates / (1.0 - rates)) * (self.temperature / domain.gap)
-        return self.replace(theta)
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent: a curvature for each clique."""
-        domain: Any = self.domain
-        centring = self.centred(mean)
-        if centring.inner is None:
-            return None
-        rates = (mean - domain.low) / domain.gap
-        curvatures = product_curvatures(
-            self.clique_csr, 4.0 * rates * (1.0 - rates), None if weights is None else weights[0]
-        )
-        return diagonal_metric(curvatures, l2 / np.square(centring.scales))
 
     @property
     def interactions_around(self) -> np.ndarray:

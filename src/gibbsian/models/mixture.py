@@ -76,6 +76,11 @@ class Mixture(ABC):
     exchangeable: ClassVar[str] = "classes can be exchanged: errors are those of the maximum that was found"
 
     @property
+    def family(self) -> Self:
+        """The structure, by which registries find who serves a model: this class is both in one."""
+        return self
+
+    @property
     def theta(self) -> np.ndarray:
         """All parameters: weights of the classes first, then those of the components, side by side."""
         return np.concatenate([np.ravel(getattr(self, name)) for name in self.parts])

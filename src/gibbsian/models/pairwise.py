@@ -20,8 +20,6 @@ from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.centring import Centring, pair_centring
-from gibbsian.models.conditioning import Metric, PairCurvature, diagonal_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
@@ -229,71 +227,12 @@ class PairwiseModel(ExponentialFamily):
         """Return which parameters are of a variable in the mask or of an edge with one."""
         return self._in_layout(variables, variables[self.graph.edges].any(axis=1))
 
-    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean; couplings are only rescaled."""
-        half = self.domain.gap / 2
-        scales = np.full(self.theta.size, half**2 / self.temperature)
-        scales[: self.n_biases] = half / self.temperature
-        return pair_centring(self.graph, origin, scales) if self.bias else Centring(scales)
-
     def present_sums(
         self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sums of the products over the states that show them, and the shares of these states."""
         # with zeros at missing cells products add nothing, and those of the mask of present cells count the others
         return self.mean_statistics(x * present, weights), self.mean_statistics(present, weights)
-
-    def independent(self, mean: np.ndarray) -> Self:
-        """Return the machine of independent columns with these means, all between the two values."""
-        rates = (mean - self.domain.low) / self.domain.gap
-        theta = np.zeros_like(self.theta)
-        theta[: self.n_biases] = (np.log(rates / (1.0 - rates)) * (self.temperature / self.domain.gap))[: self.n_biases]
-        return self.replace(theta)
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
-
-        `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
-        bends with its field, and how much more where its own spin is up, None for the likelihood.
-        """
-        domain, half = self.domain, self.domain.gap / 2
-        origin = mean if self.bias else np.zeros_like(mean)
-        variances = ((domain.low + domain.high) * mean - domain.low * domain.high - origin**2) / half**2
-        ridges, (i, j) = l2 / np.square(self.centred(origin).scales), self.graph.edges.T
-        single = variances if weights is None else weights[0]
-        if self.graph.density < 1.0:
-            pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
-            return diagonal_metric(self._in_layout(single, pairs), ridges)
-        covariance = np.diag(variances / 2)
-        covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
-        spins = (origin - (domain.low + half)) / half
-        moments = covariance + covariance.T
-        shape = PairCurvature(self.graph, spins, origin / half, moments, (ridges[0], ridges[-1]), self.bias)
-        if weights is None:
-            return shape.of_likelihood()
-        apart = (mean - origin) / half  # of what parameters are about; zero with biases
-        tilted = (weights[1] / weights[0])[:, None] * (moments - np.outer(apart, apart))
-        return shape.of_losses(weights[0], apart + tilted)
-
-    def flip_weights(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> np.ndarray:
-        """Return how much each variable's loss weighs, and the sums of all columns under these weights.
-
-        In units of spins, and by the slopes of the loss (see `conditioning`): what a dense metric is renewed from.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> model.flip_weights(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic).tolist()
-        [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
-        """
-        numbers, half = np.ascontiguousarray(x, dtype=np.float64), self.domain.gap / 2
-        slopes = self._flip_costs(numbers)
-        kernel(slopes, shares)
-        return -2.0 * np.column_stack([slopes.sum(axis=0), slopes.T @ numbers / half])
 
     @property
     def edge_strengths(self) -> np.ndarray:
@@ -359,7 +298,7 @@ class PairwiseModel(ExponentialFamily):
         """
         states = checked_states(self, x, zeros=True)
         shares = checked_shares(weights, len(states))
-        if self.is_dense and (twins := twin("conditioning")) is not None:
+        if self.is_dense and (twins := twin("moments")) is not None:
             first, second = twins.mean_products(states, shares)
             return self._in_layout(first, kernels.gather_edges(second, self.graph.edges, False))
 

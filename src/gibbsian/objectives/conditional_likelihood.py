@@ -70,7 +70,7 @@ class ConditionalLikelihood:
 
     def _over(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
-        clamped = EXACT_CLAMPED.of(model)(max_seconds=self.max_seconds)
+        clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
         unseen = data.hide(target_places(self.targets, data))
         with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
 
@@ -101,7 +101,7 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     name = "conditional pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
-    metric = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
+    preconditioner = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
     joint_targets: ClassVar[bool] = False
 
     targets: Any = positional(kw_only=False, default=targets_setting())

@@ -14,7 +14,6 @@ from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_stati
 from gibbsian.inference import exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
-from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
 from gibbsian.objectives.curvature import (
     covariance_of_statistics,
@@ -23,6 +22,7 @@ from gibbsian.objectives.curvature import (
     symmetric_differences,
 )
 from gibbsian.objectives.gaussian import GaussianLikelihood
+from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
 from gibbsian.settings import check, declared, number, positional
 
 
@@ -78,7 +78,7 @@ class Likelihood:
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
-        clamped = EXACT_CLAMPED.of(model)(max_seconds=self.max_seconds)
+        clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
         data = without_hidden(data, data.n_variables - model.n_variables)  # hidden layers are no columns
         rows = clamped.init(model, data, np.random.default_rng())
 
@@ -102,9 +102,9 @@ class Likelihood:
                 )
             raise TooExpensiveError(error.reason, remedy) from None
 
-    def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
+    def preconditioner(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
-        return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
+        return preconditioning(model).preconditioner(mean, lambda: mean_statistics(model, data), None, l2)
 
     def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.

@@ -172,7 +172,7 @@ class _Penalised:
 
     @property
     def flip_weights(self) -> Callable[[Any], Any] | None:
-        """What a metric is renewed from, where the function has it."""
+        """What a preconditioner is renewed from, where the function has it."""
         return getattr(self.function, "flip_weights", None)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

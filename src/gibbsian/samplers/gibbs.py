@@ -145,7 +145,7 @@ class Gibbs:
             raise ArgumentError(
                 f"the chains have {state.states.shape[1]} variables but the model has {model.n_variables}"
             )
-        return SWEEPS.of(model)(model, self, state, n_sweeps)
+        return SWEEPS.of(model.family)(model, self, state, n_sweeps)
 
     def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
         if (twins := twin("gibbs")) is not None and model.is_dense and model.n_variables <= twins.MOST_DENSE:

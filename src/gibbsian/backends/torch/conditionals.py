@@ -120,7 +120,7 @@ class FlipLoss:
             yield answer, self._slopes(numbers, fields)
 
     def flip_weights(self, theta: Any) -> Any:
-        """Return what `PairwiseModel.flip_weights` does, of an array or a tensor there as such."""
+        """Return what `FlipCostObjective.weights` does, of an array or a tensor there as such."""
         if isinstance(theta, np.ndarray):
             return self.flip_weights(self._device.put(theta, torch.float64)).cpu().numpy()
         n, half = self._layout.n_columns, self._layout.gap / 2
