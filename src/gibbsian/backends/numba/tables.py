@@ -66,7 +66,7 @@ def _add_change_slopes(slopes, places, codes, stride, value, totals):
 
 @njit(cache=True, nogil=True)
 def costs(rows, columns, indptr, members, strides, offsets, theta):
-    """Costs of changed values, one row for each column: ``columns`` is None for one each, else where those of a variable begin."""
+    """Costs of changed values by column: ``columns`` is None for one each, else where those of a variable begin."""
     n_states = rows.shape[1]
     found = np.zeros((len(rows) if columns is None else columns[-1], n_states))
     places = np.empty(n_states, np.int64)

@@ -4,7 +4,7 @@ Pseudolikelihood, ratio matching, probability flow and interaction screening are
 """
 
 from gibbsian.models.conditionals.base import Conditionals, HasConditionals, Loss, Mapped, RowConditionals
-from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
+from gibbsian.models.conditionals.pairs import Pairs, bind_pairs, pairs_by_block, pairs_of_rows
 from gibbsian.models.conditionals.products import CliqueConditionals, QuadratureConditionals, SpanConditionals
 from gibbsian.models.conditionals.tables import bind_tables
 
@@ -20,4 +20,6 @@ __all__ = [
     "SpanConditionals",
     "bind_pairs",
     "bind_tables",
+    "pairs_by_block",
+    "pairs_of_rows",
 ]

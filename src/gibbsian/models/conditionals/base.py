@@ -21,6 +21,14 @@ Design = Any
 STATES_AT_ONCE = 4096
 
 
+_BY_ROW = "bind rows with by_row=True to keep them one by one"
+
+
+def normalised(weights: Array | None, n_rows: int) -> Array:
+    """Return weights that sum to one; equal ones where none are given."""
+    return np.full(n_rows, 1.0 / max(1, n_rows)) if weights is None else weights / weights.sum()
+
+
 class Loss(NamedTuple):
     """A loss of the log-odds of one variable, as two kernels that are fused with their derivatives.
 
@@ -75,13 +83,13 @@ class Conditionals(ABC):
     def evaluate(self, theta: Array, loss: Loss) -> tuple[float, Array]:
         """Return ``sum_m w_m sum_i phi(d[m, i])`` with weights that sum to one, and its gradient."""
 
-    @abstractmethod
     def costs(self, theta: Array) -> Array:
-        """Return d of each row."""
+        """Return d of each row, where rows are bound one by one."""
+        raise NotImplementedError(_BY_ROW)
 
-    @abstractmethod
     def scores(self, theta: Array, loss: Loss) -> Iterator[tuple[slice, Array]]:
-        """Yield the gradient of each row's loss."""
+        """Yield the gradient of each row's loss, where rows are bound one by one."""
+        raise NotImplementedError(_BY_ROW)
 
     def curvature(self, theta: Array, loss: Loss, max_seconds: float = 60.0) -> Array:
         """Return the Hessian of `evaluate`: by differences of its gradient where d has no simpler slopes."""
@@ -96,8 +104,22 @@ class Conditionals(ABC):
 class HasConditionals(Protocol):
     """A model of variables with finitely many values, or with nodes of a quadrature."""
 
-    def conditionals(self, codes: Array, weights: Array | None = None, masked: Array | None = None) -> Conditionals:
-        """Bind rows; without weights they are kept one by one. What is `masked`, by cost, does not count."""
+    def conditionals(
+        self, codes: Array, weights: Array | None = None, masked: Array | None = None, by_row: bool = False
+    ) -> Conditionals:
+        """Bind rows of codes once.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows, n_variables)
+            The rows; numbers where variables are real.
+        weights : ndarray, optional
+            The weight of each row; by default all are the same.
+        masked : ndarray of bool, optional
+            Costs that do not count.
+        by_row : bool
+            Whether rows are kept one by one, for costs and scores; else they may be summed, or go to a device.
+        """
 
 
 class RowConditionals(Conditionals):
@@ -120,7 +142,7 @@ class RowConditionals(Conditionals):
 
     def __init__(self, codes: Array, weights: Array | None, masked: Array | None, blocks: Iterable[slice]):
         self.codes, self.masked = codes, masked
-        self.weights = np.full(len(codes), 1.0 / max(1, len(codes))) if weights is None else weights / weights.sum()
+        self.weights = normalised(weights, len(codes))
         self.parts = [(rows, self.arranged(codes[rows])) for rows in blocks]
 
     def arranged(self, codes: Array) -> Any:

@@ -7,7 +7,7 @@ model the coupling of an edge serves two regressions; directed, each has its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,15 @@ from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.graphs import Graph
-from gibbsian.models.conditionals.base import STATES_AT_ONCE, Array, Conditionals, Kernel, Loss, RowConditionals
+from gibbsian.models.conditionals.base import (
+    STATES_AT_ONCE,
+    Array,
+    Conditionals,
+    Kernel,
+    Loss,
+    RowConditionals,
+    normalised,
+)
 
 # Local states are counted and evaluated about this many at a time, within the second-level cache.
 PIECE = 2**15
@@ -93,6 +101,23 @@ class Pairs(NamedTuple):
         """Return parameters, or a gradient, from those of biases and couplings."""
         return np.concatenate([biases[: self.n_biases], *couplings])
 
+    @property
+    def penalised(self) -> Array:
+        """True at the couplings."""
+        return np.arange(self.n_parameters) >= self.n_biases
+
+    def symmetrised(self, theta: Array) -> Array:
+        """Return the parameters of a model from directed ones: the average of the two couplings of each edge.
+
+        Each variable keeps its field at the middle of its two numbers, so that the result is the same in both codings.
+        """
+        biases, couplings = self.split(theta)
+        forward, backward = np.split(couplings, 2)
+        average, middle, excess = 0.5 * (forward + backward), self.low + 0.5 * self.gap, np.zeros(self.graph.n_nodes)
+        np.add.at(excess, self.graph.edges[:, 0], forward - average)
+        np.add.at(excess, self.graph.edges[:, 1], backward - average)
+        return self.join(biases + middle * excess, average)
+
     def matrix(self, couplings: Array) -> Array:
         """Return the matrix whose column u has the couplings in the regression of u."""
         if not self.directed:
@@ -109,13 +134,28 @@ class Pairs(NamedTuple):
         return [kernels.gather_edges(products, ends, False) for ends in (edges, edges[:, ::-1])]
 
 
-def bind_pairs(pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None) -> Conditionals:
-    """Bind rows by the operator that is fastest: local states, a product of matrices, or sums along edges."""
-    summed = not pairs.graph.is_dense and weights is not None and masked is None
-    if summed and LocalPairs.are_few(pairs.graph, len(codes)):  # on a device nothing would be left to share out
-        return LocalPairs(pairs, codes, weights)
+def bind_pairs(
+    pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None, by_row: bool = False
+) -> Conditionals:
+    """Bind rows by the operator that is fastest: local states where they are few, or whole rows."""
+    if by_row:
+        return pairs_of_rows(pairs, codes, weights, masked)
+    if masked is None and not pairs.graph.is_dense and LocalPairs.are_few(pairs.graph, len(codes)):
+        return LocalPairs(pairs, codes, weights)  # on a device nothing would be left to share out
+    return pairs_by_block(pairs, codes, weights, masked)
+
+
+def pairs_by_block(pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None) -> Any:
+    """Bind rows to what goes through all of them in blocks: on a device, or here."""
     if (twins := twin("conditionals")) is not None:
         return twins.of_pairs(pairs, codes, weights, masked)
+    return pairs_of_rows(pairs, codes, weights, masked)
+
+
+def pairs_of_rows(
+    pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None
+) -> PairConditionals:
+    """Bind rows one by one, here: to a product of matrices, or to sums along edges."""
     return (DensePairs if pairs.graph.is_dense else SparsePairs)(pairs, codes, weights, masked)
 
 
@@ -123,7 +163,7 @@ class PairConditionals(RowConditionals):
     """What dense and sparse pairs have in common: closed forms for scores and curvature."""
 
     def __init__(self, pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None):
-        self.pairs, self.n_parameters = pairs, pairs.n_parameters
+        self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
         super().__init__(codes, weights, masked, row_blocks(*codes.shape))
 
     def numbers(self, codes: Array) -> Array:
@@ -155,11 +195,18 @@ class PairConditionals(RowConditionals):
             bends = loss.second_derivatives(costs) * self.weights[rows, None]
             if self.masked is not None:
                 bends[self.masked[rows]] = 0.0
-            total += _curvature(self.pairs, lambda u, x=numbers, bends=bends: (x[:, self._around(u)], bends[:, u]))
-        return total
+            for places, part in map_in_order(partial(self._of_one, numbers, bends), range(numbers.shape[1])):
+                total[np.ix_(places, places)] += part
+        return total * self.pairs.gap**2
 
-    def _around(self, node: int) -> Array:
-        return self.pairs.graph.neighbours(node)
+    def _of_one(self, numbers: Array, bends: Array, node: int) -> tuple[Array, Array]:
+        """Where the parameters of a regression stand, and its curvature over the squared gap."""
+        indptr, heads, _ = self.pairs.graph.csr
+        around = slice(indptr[node], indptr[node + 1])
+        regressors = np.hstack([np.ones((len(numbers), int(self.pairs.bias))), numbers[:, heads[around]]])
+        own = np.arange(node, node + self.pairs.bias)
+        places = np.concatenate([own, self.pairs.n_biases + self.coupling_of[around]])
+        return places, (regressors * bends[:, [node]]).T @ regressors
 
     def slope_sums(self, theta: Array, loss: Loss) -> Array:
         """Return how much each variable's loss weighs, and the sums of all columns under these weights.
@@ -186,22 +233,6 @@ class PairConditionals(RowConditionals):
         return sum_in_order(sums, self.parts, n * (n + 1)).reshape(n, n + 1)
 
 
-def _curvature(pairs: Pairs, regression: Callable[[int], tuple[Array, Array]]) -> Array:
-    """Sum the curvatures of all regressions, given the neighbours' values and the bends of the loss of each."""
-    indptr, total = pairs.graph.csr[0], np.zeros((pairs.n_parameters, pairs.n_parameters))
-    couplings = pairs.n_biases + pairs.coupling_of
-
-    def of_one(node: int) -> tuple[Array, Array]:
-        around, bends = regression(node)
-        regressors = np.hstack([np.ones((len(around), int(pairs.bias))), around])
-        places = np.concatenate([np.arange(node, node + pairs.bias), couplings[indptr[node] : indptr[node + 1]]])
-        return places, (regressors * bends[:, None]).T @ regressors
-
-    for places, part in map_in_order(of_one, range(pairs.graph.n_nodes)):
-        total[np.ix_(places, places)] += part
-    return total * pairs.gap**2
-
-
 class DensePairs(PairConditionals):
     """Two products with the full matrix of couplings."""
 
@@ -225,7 +256,9 @@ class DensePairs(PairConditionals):
 
     def in_single_precision(self) -> Conditionals:
         """Return the same in single precision, where rows are many."""
-        return self if self.codes.size < MANY_CELLS or self.masked is not None else SampledPairs(self.pairs, self.codes, self.weights)
+        if self.codes.size < MANY_CELLS or self.masked is not None:
+            return self
+        return SampledPairs(self.pairs, self.codes, self.weights)
 
 
 class SparsePairs(PairConditionals):
@@ -238,11 +271,7 @@ class SparsePairs(PairConditionals):
     def prepare(self, theta: Array) -> tuple[Array, Array]:
         """Return the biases and the coupling of each entry of the graph's CSR."""
         biases, couplings = self.pairs.split(theta)
-        return biases, couplings[self._coupling_of]
-
-    @cached_property
-    def _coupling_of(self) -> Array:
-        return self.pairs.coupling_of
+        return biases, couplings[self.coupling_of]
 
     @property
     def _values(self) -> tuple[float, float, float]:
@@ -272,14 +301,15 @@ class SparsePairs(PairConditionals):
     def _add(self, gradient: tuple[Array, Array], rows: Array, slopes: Array, nodes: slice) -> None:
         indptr, heads, _ = self.pairs.graph.csr
         span = nodes.start, nodes.stop
-        kernels.add_sparse_costs_vjp(rows, slopes, *span, indptr, heads, self._coupling_of, *self._values, *gradient)
+        kernels.add_sparse_costs_vjp(rows, slopes, *span, indptr, heads, self.coupling_of, *self._values, *gradient)
 
     def _of_rows(
         self, prepared: Any, rows: slice, arranged: Array, weights: Array, kernel: Kernel, join: Any
     ) -> tuple[Any, Array]:
         answers, gradient = [], self._zeros()
-        spans = list(row_blocks(*arranged.shape, SPARSE_CELLS, least_rows=1))
-        buffer = np.empty((spans[0].stop, arranged.shape[1]))  # one for all: fresh memory costs as much as the fields
+        n_rows = arranged.shape[1]
+        spans = list(row_blocks(len(arranged), n_rows, SPARSE_CELLS, least_rows=1))
+        buffer = np.empty((spans[0].stop, n_rows))  # one for all: fresh memory costs as much as the fields
         for nodes in spans:
             costs = buffer[: nodes.stop - nodes.start]
             self._fill(costs, prepared, arranged, nodes)
@@ -309,10 +339,10 @@ class LocalPairs(Conditionals):
 
     keeps_rows = False
 
-    def __init__(self, pairs: Pairs, codes: Array, weights: Array):
+    def __init__(self, pairs: Pairs, codes: Array, weights: Array | None = None):
         self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
         self.offsets = np.concatenate([[0], np.cumsum(2 ** (pairs.graph.degrees + 1))])
-        self.weights, shares = np.zeros(self.offsets[-1]), weights / weights.sum()
+        self.weights, shares = np.zeros(self.offsets[-1]), normalised(weights, len(codes))
         for _ in map_in_order(lambda nodes: self._count(codes, shares, nodes), self.pieces()):
             pass
 
@@ -355,28 +385,6 @@ class LocalPairs(Conditionals):
             value += loss.two(costs[:, None], self.weights[self.offsets[nodes.start] : self.offsets[nodes.stop]])
             local_states.add_costs_vjp(costs, *span, *arrays, self.coupling_of, *values, *gradient)
         return value, self.pairs.join(*gradient)
-
-    def curvature(self, theta: Array, loss: Loss, max_seconds: float = 60.0) -> Array:
-        """Return the Hessian of `evaluate`."""
-        indptr, degrees, (biases, couplings) = self.pairs.graph.csr[0], self.pairs.graph.degrees, self.pairs.split(theta)
-        arrays, values = (indptr, self.offsets, couplings[self.coupling_of], biases), (self.pairs.low, self.pairs.gap)
-
-        def regression(node: int) -> tuple[Array, Array]:
-            costs = local_states.costs(node, node + 1, *arrays, *values)
-            bends = loss.second_derivatives(costs[:, None])[:, 0]
-            # the own value is the highest bit of a local state, the last neighbour the lowest
-            bits = np.arange(costs.size)[:, None] >> np.arange(degrees[node])[::-1] & 1
-            return values[0] + values[1] * bits, bends * self.weights[self.offsets[node] : self.offsets[node + 1]]
-
-        return _curvature(self.pairs, regression)
-
-    def costs(self, theta: Array) -> Array:
-        """Refuse: rows are not kept."""
-        raise NotImplementedError("bind rows without weights to keep them one by one")
-
-    def scores(self, theta: Array, loss: Loss) -> Iterator[tuple[slice, Array]]:
-        """Refuse: rows are not kept."""
-        raise NotImplementedError("bind rows without weights to keep them one by one")
 
 
 class SampledPairs(DensePairs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class SpanConditionals(RowConditionals):
         super().__init__(codes, weights, masked, blocks)
 
     def _changes(self, codes: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
-        """Give the columns of each variable, its codes, the functions of it, and their factors at each of its values."""
+        """Give the columns of each variable, its codes, its functions, and their factors at each of its values."""
         for i, digits in enumerate(self.basis.digits(self.indices).T):
             used = np.flatnonzero(digits)
             yield self.columns[i], codes[:, i].astype(np.intp), used, self.basis.local_values(i)[digits[used]]
@@ -158,6 +158,8 @@ class QuadratureConditionals(RowConditionals):
         As in `RowConditionals`.
     """
 
+    groups: Array
+
     def __init__(
         self,
         terms: Sequence[Term],
@@ -178,7 +180,7 @@ class QuadratureConditionals(RowConditionals):
         return theta
 
     def _features(self, numbers: Array, i: int) -> Iterator[tuple[Array, Array, Array]]:
-        """Give the parameters of each term of a variable, its statistics at the rows, and with the variable at nodes."""
+        """Give where the parameters of each term of a variable stand, its statistics at rows and at the nodes."""
         here, nodes = numbers[:, i, None], self.domain.nodes[None]
         for term in self.terms_of[i]:
             yield term.places, term.along(numbers, i, here), term.along(numbers, i, nodes)

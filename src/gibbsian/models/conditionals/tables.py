@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import one_hot as kernels
+from gibbsian.backends.numba import potts as row_kernels
 from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
+from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.models.conditionals.base import Array, Conditionals, Design, Mapped, RowConditionals
+from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
 
 if TYPE_CHECKING:
     from gibbsian.models.table_model import Layout
 
-# So many multiplications of a product of matrices take as long as to look an entry of a table up.
-PRODUCTS_A_LOOKUP = 40
+# So many multiplications of a product of matrices take as long as to add an entry of a table.
+PRODUCTS_AN_ENTRY = 10
+# Costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
+COST_CELLS = 2**15
 # Rows of a block whose product is a matrix over all values: its sum over blocks shall cost little beside it.
 LEAST_ROWS = 256
 
@@ -28,8 +33,8 @@ def bind_tables(
     codes: Array,
     weights: Array | None = None,
     masked: Array | None = None,
+    by_row: bool = False,
     design: Design = None,
-    offset: Array | None = None,
 ) -> Conditionals:
     """Bind rows by the operator that is fastest; entries may be linear functions ``design @ theta`` of parameters."""
     rows = (codes, weights, masked)
@@ -38,12 +43,12 @@ def bind_tables(
     if layout.domain.two_valued:
         entries = pairs_of_tables(layout)
         pairs = Pairs(layout.scopes.graph, bias=True, low=0.0, gap=1.0)
-        return Mapped(bind_pairs(pairs, *rows), entries if design is None else entries @ design)
-    if (twins := twin("conditionals")) is not None:
+        return Mapped(bind_pairs(pairs, *rows, by_row), entries if design is None else entries @ design)
+    if not by_row and (twins := twin("conditionals")) is not None:
         return _mapped(twins.of_tables(layout, *rows), design)
-    sizes, pointers = layout.cardinalities, layout.scopes.csr[0]
-    n_lookups = sizes[layout.scopes.csr[1][pointers[layout.n_singles] :]].sum()
-    kind = OneHotPairs if sizes.sum() ** 2 < PRODUCTS_A_LOOKUP * n_lookups else Tables
+    sizes = layout.cardinalities
+    n_entries = sizes @ layout.scopes.graph.degrees  # that a row adds up, for all values of all variables
+    kind = OneHotPairs if sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * n_entries else OrientedPairs
     return _mapped(kind(layout, *rows), design)
 
 
@@ -76,7 +81,7 @@ class OneHotPairs(RowConditionals):
         self.groups = groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
         self.n_parameters, n_singles = layout.size, layout.n_singles
         self.n_biases, self.n_values = int(layout.offsets[n_singles]), int(groups[-1])
-        values = [np.arange(start, stop) for start, stop in zip(groups[:-1], groups[1:], strict=True)]
+        values = [np.arange(*ends) for ends in pairwise(groups)]
         self.bias_columns = np.concatenate([np.empty(0, np.intp), *(values[i] for (i,) in layout.scopes[:n_singles])])
         pairs = (values[i][:, None] * self.n_values + values[j] for i, j in layout.scopes[n_singles:])
         self.places = np.concatenate([np.empty(0, np.intp), *map(np.ravel, pairs)])
@@ -104,6 +109,82 @@ class OneHotPairs(RowConditionals):
         products = slopes.T @ indicators
         products += products.T
         return np.concatenate([sums[self.bias_columns], products.ravel()[self.places]])
+
+
+class OrientedPairs(RowConditionals):
+    """Tables of pairs, one variable at a time: what it gets from its neighbours are rows of its own tables.
+
+    To pick rows takes as many additions as a product with indicators takes multiplications by one. A variable's tables
+    stay in the cache while all rows pass.
+    """
+
+    groups: Array
+
+    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+        self.layout, self.orientation, self.n_parameters = layout, layout.orientation, layout.size
+        self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
+        singles = [np.arange(self.groups[i], self.groups[i + 1]) for (i,) in layout.scopes[: layout.n_singles]]
+        self.bias_columns = np.concatenate([np.empty(0, np.intp), *singles])
+        super().__init__(codes, weights, masked, row_blocks(len(codes), int(self.groups[-1])))
+
+    def prepare(self, theta: Array) -> tuple[Array, Array]:
+        """Return the biases of all values, and the tables as seen from both ends."""
+        biases, n_biases = np.zeros(self.groups[-1]), self.bias_columns.size
+        biases[self.bias_columns] = theta[:n_biases]
+        return biases, self.orientation.of(theta[n_biases:])
+
+    def _columns(self, i: int) -> slice:
+        return slice(*self.groups[i : i + 2].tolist())
+
+    def _fill(self, costs: Array, prepared: tuple[Array, Array], codes: Array, i: int) -> None:
+        (biases, tables), (heads, starts, own, width) = prepared, self.orientation.span(i)
+        row_kernels.fill_costs(costs, codes, i, biases[self._columns(i)], heads, starts, tables[own], width)
+
+    def _add(self, gradient: tuple[Array, Array], slopes: Array, codes: Array, i: int) -> None:
+        (heads, starts, own, width), (biases, tables) = self.orientation.span(i), gradient
+        row_kernels.add_costs_vjp(slopes, codes, i, heads, starts, width, biases[self._columns(i)], tables[own])
+
+    def _zeros(self) -> tuple[Array, Array]:
+        return np.zeros(self.groups[-1]), np.zeros(self.orientation.size)
+
+    def _folded(self, gradient: tuple[Array, Array]) -> Array:
+        biases, tables = gradient
+        return np.concatenate([biases[self.bias_columns], self.orientation.folded(tables)])
+
+    def fill(self, prepared: tuple[Array, Array], codes: Array) -> tuple[Array, None]:
+        """Return the costs of rows."""
+        costs = np.empty((len(codes), self.groups[-1]))
+        for i in range(codes.shape[1]):
+            self._fill(costs[:, self._columns(i)], prepared, codes, i)
+        return costs, None
+
+    def pull(self, codes: Array, slopes: Array, kept: None) -> Array:
+        """Return the gradient of ``sum(slopes * costs)``."""
+        gradient = self._zeros()
+        for i in range(codes.shape[1]):
+            self._add(gradient, slopes[:, self._columns(i)], codes, i)
+        return self._folded(gradient)
+
+    def evaluate(self, theta: Array, loss: Loss) -> tuple[float, Array]:
+        """Return the weighted sum of the losses and its gradient."""
+        prepared, gradient = self.prepare(theta), self._zeros()  # each variable has a part of the gradient
+
+        def of_variable(i: int) -> float:
+            columns, value = self._columns(i), 0.0
+            width = columns.stop - columns.start
+            kernel, blocks = loss.of(np.array([0, width])), list(row_blocks(len(self.codes), width, COST_CELLS))
+            buffer = np.empty((blocks[0].stop if blocks else 0, width))
+            for rows in blocks:
+                costs, codes = buffer[: rows.stop - rows.start], self.codes[rows]
+                self._fill(costs, prepared, codes, i)
+                if self.masked is not None:
+                    costs[self.masked[rows, columns]] = np.inf
+                value += kernel(costs, self.weights[rows])
+                self._add(gradient, costs, codes, i)
+            return value
+
+        value = sum(map_in_order(of_variable, range(self.codes.shape[1])))
+        return float(value), self._folded(gradient)
 
 
 class Tables(RowConditionals):
