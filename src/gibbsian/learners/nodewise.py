@@ -25,7 +25,7 @@ from gibbsian.learners.completing import Rounds, all_completions, are_few, requi
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models import PairwiseModel
-from gibbsian.models.conditionals import Loss, Pairs, bind_pairs, pairs_by_block
+from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
 from gibbsian.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.optimizers import Optimizer, StepInfo
@@ -61,7 +61,7 @@ def additive(loss: Loss) -> Bind:
 
 
 def _additive(loss: Loss, pairs: Pairs, data: Dataset) -> Function:
-    return BoundLoss(bind_pairs(pairs, data.codes, data.weights), loss)
+    return BoundLoss(bind_pairs(pairs, WeightedRows.of(data.codes, data.weights)), loss)
 
 
 def log_screening(pairs: Pairs, data: Dataset) -> Function:
@@ -96,7 +96,7 @@ class _ExponentialSums:
     def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Any], _ExponentialSums]:
         """Return the sums over rows in memory, or on a device, as a function of theta."""
         present, owner = data.weights > 0, pairs.owner
-        bound = pairs_by_block(pairs, data.codes[present], data.weights[present])
+        bound = pairs_by_block(pairs, WeightedRows.of(data.codes[present], data.weights[present]))
 
         def function(theta: Any) -> _ExponentialSums:
             blocks = bound.by_block(theta, scaled_half_exponential, _side_by_side)
@@ -207,7 +207,7 @@ class Nodewise(Penalised):
         pairs, theta = directed_pairs(model)
         carry = np.array([pairs.symmetrised(unit) for unit in np.eye(theta.size)])
         loss = (Pseudolikelihood if self.loss == "rple" else ProbabilityFlow).loss
-        bound = bind_pairs(pairs, data.codes, data.weights, by_row=True)
+        bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
         return Equations(bound.curvature(theta, loss), bound.scores(theta, loss), carry)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:

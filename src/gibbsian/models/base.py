@@ -12,13 +12,13 @@ import numpy as np
 from gibbsian.domain import AnyDomain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.conditionals import Conditionals
+from gibbsian.models.conditionals import Conditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scopes, spread_over_edges
-from gibbsian.models.states import checked_shares, checked_states
+from gibbsian.models.states import checked_codes, checked_shares, checked_states
 from gibbsian.registry import Registry
 
 MODELS = Registry("model", "gibbsian.models", "MODELS")
@@ -243,6 +243,33 @@ class ExponentialFamily:
     def log_weights(self: Any, x: np.ndarray) -> np.ndarray:
         """Return ``-E(x) / T`` of each state."""
         return self.energy(x) / -self.temperature
+
+    def conditionals(
+        self: Any,
+        codes: np.ndarray,
+        weights: np.ndarray | None = None,
+        masked: np.ndarray | None = None,
+        by_row: bool = False,
+    ) -> Conditionals:
+        """Bind rows of codes once: the log-odds of each value given the others (see `gibbsian.models.conditionals`).
+
+        Parameters
+        ----------
+        codes, weights, masked, by_row
+            As in `gibbsian.models.conditionals.WeightedRows`.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [2.0])
+        >>> bound = model.conditionals(np.array([[1, 0]]), by_row=True)
+        >>> bound.costs(model.theta)                        # log P(+1, -1) - log P(-1, -1), and - log P(+1, +1)
+        array([[-3., -4.]])
+        >>> value, gradient = bound.evaluate(model.theta, gb.objectives.Pseudolikelihood.loss)
+        >>> round(value, 6)
+        7.066737
+        """
+        return self._bind(WeightedRows.of(checked_codes(self, codes), weights, masked, by_row))
 
     @property
     def value_groups(self: Any) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.conditionals import Conditionals, SpanConditionals
+from gibbsian.models.conditionals import Conditionals, SpanConditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
 from gibbsian.models.file_parts import COUNT, Listed, wholes
 from gibbsian.models.given import Given
@@ -25,7 +25,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.states import checked_codes, checked_fixed, checked_shares
+from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.startup import logsumexp
 
@@ -338,16 +338,9 @@ class FullSpanModel(ExponentialFamily):
             means += shares[rows] @ self.basis.values(self.indices, codes[rows])
         return means
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
-        rows = (checked_codes(self, codes), weights, masked)
-        return SpanConditionals(self.basis, self.indices, self.value_groups, *rows)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return SpanConditionals(self.basis, self.indices, self.value_groups, rows)
 
     # -- other forms of the same distribution -------------------------------------------------------------------------
     def factors(self) -> FactorGraph:

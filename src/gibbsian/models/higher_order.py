@@ -21,14 +21,14 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
-from gibbsian.models.conditionals import CliqueConditionals, Conditionals
+from gibbsian.models.conditionals import CliqueConditionals, Conditionals, WeightedRows
 from gibbsian.models.conditionals.products import BLOCK_PRODUCTS
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
-from gibbsian.models.states import checked_codes, checked_fixed, checked_shares
+from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.resources import require_memory
 
 
@@ -275,16 +275,10 @@ class HigherOrderModel(ExponentialFamily):
     def _fields(self, codes: np.ndarray) -> np.ndarray:
         return kernels.fields(codes, self.level_table, self.scopes.runs, *self.clique_csr, self.theta)
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
         levels = self.domain.levels(self.n_variables)
-        return CliqueConditionals(self.scopes, levels, self.value_groups, checked_codes(self, codes), weights, masked)
+        return CliqueConditionals(self.scopes, levels, self.value_groups, rows)
 
     # -- all states at once -------------------------------------------------------------------------------------------
     @property

@@ -17,12 +17,12 @@ from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.conditionals import Conditionals, Pairs, bind_pairs
+from gibbsian.models.conditionals import Conditionals, Pairs, WeightedRows, bind_pairs
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
-from gibbsian.models.states import checked_codes, checked_fixed, checked_shares, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 
 if TYPE_CHECKING:
     from gibbsian.models.restricted import RestrictedModel
@@ -288,15 +288,9 @@ class PairwiseModel(ExponentialFamily):
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
         return sum_in_order(sums, row_blocks(len(states), self.n_variables, least_rows=least), self.theta.size)
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
-        return bind_pairs(self.pairs, checked_codes(self, codes), weights, masked, by_row)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_pairs(self.pairs, rows)
 
     def _edge_sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """``sum_m left[m, i] right[m, j]`` over the edges."""

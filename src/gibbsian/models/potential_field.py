@@ -13,14 +13,14 @@ from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.conditionals import Conditionals, QuadratureConditionals, bind_tables
+from gibbsian.models.conditionals import Conditionals, QuadratureConditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
 from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, refuse, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import checked_codes, checked_fixed, checked_shares, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 from gibbsian.models.tables import MarkovRandomField
 
 
@@ -231,16 +231,9 @@ class PotentialField(ExponentialFamily):
         """Return the weighted mean of S over the states."""
         return self.structure.design.T @ self.field.mean_statistics(x, weights)
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
-        rows = (checked_codes(self, codes), weights, masked, by_row)
-        return bind_tables(self.structure.layout, *rows, self.structure.design)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_tables(self.structure.layout, rows, self.structure.design)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:
@@ -340,16 +333,9 @@ class ContinuousField(PotentialField):
             total += term.along(states, i, points) @ self.theta[term.places]
         return total / self.temperature
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of numbers once (see `gibbsian.models.conditionals.HasConditionals`)."""
-        rows = (checked_codes(self, codes), weights, masked)
-        return QuadratureConditionals(self.structure.terms, self.domain, self.theta.size, *rows)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return QuadratureConditionals(self.structure.terms, self.domain, self.theta.size, rows)
 
     def factors(self) -> FactorGraph:
         """Return the tables over the nodes, weights included; outside a region they are taken at any numbers."""

@@ -19,11 +19,11 @@ from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.graphs import Graph
 from gibbsian.models.base import ExponentialFamily
-from gibbsian.models.conditionals import Conditionals, bind_tables
+from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import checked_codes, checked_fixed, checked_shares, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 from gibbsian.resources import require_memory
 
 
@@ -251,15 +251,9 @@ class TableModel(ExponentialFamily):
             self.theta.size,
         )
 
-    def conditionals(
-        self,
-        codes: np.ndarray,
-        weights: np.ndarray | None = None,
-        masked: np.ndarray | None = None,
-        by_row: bool = False,
-    ) -> Conditionals:
-        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
-        return bind_tables(self.layout, checked_codes(self, codes), weights, masked, by_row)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_tables(self.layout, rows)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:

@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.nodewise import LOSSES, directed_pairs
-from gibbsian.models.conditionals import Pairs, pairs_of_rows
+from gibbsian.models.conditionals import Pairs, WeightedRows, pairs_by_block
 from gibbsian.objectives import Function
 from gibbsian.progress import counted
 from gibbsian.startup import pandas
@@ -109,7 +109,7 @@ def node_losses(pairs: Pairs, data: Dataset, theta: np.ndarray) -> np.ndarray:
 
 
 def _losses_in(pairs: Pairs, theta: np.ndarray, data: Dataset) -> np.ndarray:
-    bound = pairs_of_rows(pairs, data.codes, data.weights)
+    bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
     blocks = bound.costs_by_block(theta)
     return sum(bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
 

@@ -18,32 +18,31 @@ from gibbsian.backends.torch import flip_losses
 BLOCK_CELLS = 2**28
 # Columns are padded to whole vectors of this many.
 ALIGNED = 8
-Array = np.ndarray | None
 _INSTEAD = "give fewer rows, or set `device='cpu'`"
 
 
-def of_pairs(pairs: Any, codes: np.ndarray, weights: Array, masked: Array) -> MatrixConditionals:
+def of_pairs(pairs: Any, rows: Any) -> MatrixConditionals:
     """Bind rows of `gibbsian.models.conditionals.Pairs`: a column of numbers for each variable."""
-    states = (codes * np.int8(pairs.gap) + np.int8(pairs.low)).astype(np.int8)
+    states = rows.codes * np.int8(pairs.gap) + np.int8(pairs.low)
     (i, j), nodes = pairs.graph.edges.T, np.arange(pairs.n_biases)
     ends = (np.concatenate([j, i]), np.concatenate([i, j])) if pairs.directed else (i, j)
     places, sparse = (nodes, *ends), not pairs.graph.is_dense
-    return MatrixConditionals(states, weights, masked, places, None, pairs.gap, not pairs.directed, sparse)
+    return MatrixConditionals(rows._replace(codes=states), places, None, pairs.gap, not pairs.directed, sparse)
 
 
-def of_tables(layout: Any, codes: np.ndarray, weights: Array, masked: Array) -> MatrixConditionals:
+def of_tables(layout: Any, rows: Any) -> MatrixConditionals:
     """Bind rows of tables of pairs: a column for each value, as many for each variable as the largest has."""
     sizes, q = layout.cardinalities, int(layout.cardinalities.max())
     columns = [np.arange(i * q, i * q + size) for i, size in enumerate(sizes)]
     biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in layout.scopes[: layout.n_singles])])
     grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in layout.scopes[layout.n_singles :]]
     sources, targets = np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
-    if masked is not None:
-        wide = np.zeros((len(codes), len(sizes) * q), bool)
-        wide[:, np.concatenate(columns)] = masked
-        masked = wide
+    if rows.masked is not None:
+        wide = np.zeros((len(rows.codes), len(sizes) * q), bool)
+        wide[:, np.concatenate(columns)] = rows.masked
+        rows = rows._replace(masked=wide)
     places, sparse = (biases, sources, targets), not layout.scopes.graph.is_dense
-    return MatrixConditionals(codes, weights, masked, places, sizes, 1.0, True, sparse)
+    return MatrixConditionals(rows, places, sizes, 1.0, True, sparse)
 
 
 class MatrixConditionals:
@@ -51,12 +50,8 @@ class MatrixConditionals:
 
     Parameters
     ----------
-    states : ndarray of int8
+    rows : WeightedRows
         The rows: two numbers, of which one is positive, or codes.
-    weights : ndarray, optional
-        The weight of each row.
-    masked : ndarray, optional
-        Costs that do not count, by column.
     places : tuple of ndarray
         The column of each bias, which stand first among the parameters; and the row and the column of the matrix of
         each coupling.
@@ -74,16 +69,14 @@ class MatrixConditionals:
 
     def __init__(
         self,
-        states: np.ndarray,
-        weights: Array,
-        masked: Array,
+        rows: Any,
         places: tuple[np.ndarray, np.ndarray, np.ndarray],
         sizes: np.ndarray | None,
         gap: float,
         tied: bool,
         sparse: bool,
     ):
-        device = here()
+        device, (states, weights, masked, _) = here(), rows
         assert device is not None
         self._device, self._one_hot, self._tied, self._gap = device, sizes is not None, tied, gap
         self._n_values = 2 if sizes is None else int(sizes.max())
@@ -109,8 +102,7 @@ class MatrixConditionals:
         # couplings, slopes and their sums, as matrices, and four whole numbers of each coupling
         needed += 48.0 * self._height * self._width + (0.0 if masked is None else n_rows * self._n_columns)
         require_card_memory(needed, f"learning from {n_rows:,} rows of {self._n_columns:,} columns", _INSTEAD)
-        given = np.ones(n_rows) if weights is None else weights
-        self._weights = device.put(given / given.sum())
+        self._weights = device.put(weights)
         self._states = device.put(states, torch.int8)
         self._masked = None if masked is None else device.put(masked, torch.bool)
         placed = tuple(device.put(part, torch.int64) for part in ends)

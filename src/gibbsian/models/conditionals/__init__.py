@@ -3,8 +3,8 @@
 Pseudolikelihood, ratio matching, probability flow and interaction screening are scalar losses of them.
 """
 
-from gibbsian.models.conditionals.base import Conditionals, HasConditionals, Loss, Mapped, RowConditionals
-from gibbsian.models.conditionals.pairs import Pairs, bind_pairs, pairs_by_block, pairs_of_rows
+from gibbsian.models.conditionals.base import Conditionals, HasConditionals, Loss, Mapped, RowConditionals, WeightedRows
+from gibbsian.models.conditionals.pairs import Pairs, bind_pairs, pairs_by_block
 from gibbsian.models.conditionals.products import CliqueConditionals, QuadratureConditionals, SpanConditionals
 from gibbsian.models.conditionals.tables import bind_tables
 
@@ -18,8 +18,8 @@ __all__ = [
     "QuadratureConditionals",
     "RowConditionals",
     "SpanConditionals",
+    "WeightedRows",
     "bind_pairs",
     "bind_tables",
     "pairs_by_block",
-    "pairs_of_rows",
 ]

@@ -24,9 +24,33 @@ STATES_AT_ONCE = 4096
 _BY_ROW = "bind rows with by_row=True to keep them one by one"
 
 
-def normalised(weights: Array | None, n_rows: int) -> Array:
-    """Return weights that sum to one; equal ones where none are given."""
-    return np.full(n_rows, 1.0 / max(1, n_rows)) if weights is None else weights / weights.sum()
+class WeightedRows(NamedTuple):
+    """Rows to be bound.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows, n_variables)
+        The rows; numbers where variables are real.
+    weights : ndarray
+        The weight of each row; they sum to one.
+    masked : ndarray of bool, optional
+        Costs that do not count: they are infinite.
+    by_row : bool
+        Whether rows are kept one by one, for costs and scores; else they may be summed, or go to a device.
+    """
+
+    codes: Array
+    weights: Array
+    masked: Array | None = None
+    by_row: bool = False
+
+    @classmethod
+    def of(
+        cls, codes: Array, weights: Array | None = None, masked: Array | None = None, by_row: bool = False
+    ) -> WeightedRows:
+        """Return rows with normalised weights, by default all the same."""
+        given = np.ones(len(codes)) if weights is None else weights
+        return cls(codes, given / max(given.sum(), np.finfo(float).tiny), masked, by_row)
 
 
 class Loss(NamedTuple):
@@ -107,19 +131,7 @@ class HasConditionals(Protocol):
     def conditionals(
         self, codes: Array, weights: Array | None = None, masked: Array | None = None, by_row: bool = False
     ) -> Conditionals:
-        """Bind rows of codes once.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows, n_variables)
-            The rows; numbers where variables are real.
-        weights : ndarray, optional
-            The weight of each row; by default all are the same.
-        masked : ndarray of bool, optional
-            Costs that do not count.
-        by_row : bool
-            Whether rows are kept one by one, for costs and scores; else they may be summed, or go to a device.
-        """
+        """Bind rows of codes once: see `WeightedRows`."""
 
 
 class RowConditionals(Conditionals):
@@ -130,20 +142,15 @@ class RowConditionals(Conditionals):
 
     Parameters
     ----------
-    codes : ndarray of shape (n_rows, n_variables)
+    rows : WeightedRows
         The rows.
-    weights : ndarray, optional
-        The weight of each row; by default all are the same.
-    masked : ndarray of bool, optional
-        Costs that do not count: they are infinite.
     blocks : iterable of slice
         The rows that are worked on together.
     """
 
-    def __init__(self, codes: Array, weights: Array | None, masked: Array | None, blocks: Iterable[slice]):
-        self.codes, self.masked = codes, masked
-        self.weights = normalised(weights, len(codes))
-        self.parts = [(rows, self.arranged(codes[rows])) for rows in blocks]
+    def __init__(self, rows: WeightedRows, blocks: Iterable[slice]):
+        self.codes, self.weights, self.masked, _ = rows
+        self.parts = [(block, self.arranged(self.codes[block])) for block in blocks]
 
     def arranged(self, codes: Array) -> Any:
         """Return the rows of a block as the kernels read them; done once."""

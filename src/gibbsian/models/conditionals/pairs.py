@@ -25,7 +25,7 @@ from gibbsian.models.conditionals.base import (
     Kernel,
     Loss,
     RowConditionals,
-    normalised,
+    WeightedRows,
 )
 
 # Local states are counted and evaluated about this many at a time, within the second-level cache.
@@ -134,37 +134,26 @@ class Pairs(NamedTuple):
         return [kernels.gather_edges(products, ends, False) for ends in (edges, edges[:, ::-1])]
 
 
-def bind_pairs(
-    pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None, by_row: bool = False
-) -> Conditionals:
+def bind_pairs(pairs: Pairs, rows: WeightedRows) -> Conditionals:
     """Bind rows by the operator that is fastest: local states where they are few, or whole rows."""
-    if by_row:
-        return pairs_of_rows(pairs, codes, weights, masked)
-    if masked is None and not pairs.graph.is_dense and LocalPairs.are_few(pairs.graph, len(codes)):
-        return LocalPairs(pairs, codes, weights)  # on a device nothing would be left to share out
-    return pairs_by_block(pairs, codes, weights, masked)
+    if not rows.by_row and rows.masked is None and LocalPairs.are_few(pairs.graph, len(rows.codes)):
+        return LocalPairs(pairs, rows)  # on a device nothing would be left to share out
+    return pairs_by_block(pairs, rows)
 
 
-def pairs_by_block(pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None) -> Any:
-    """Bind rows to what goes through all of them in blocks: on a device, or here."""
-    if (twins := twin("conditionals")) is not None:
-        return twins.of_pairs(pairs, codes, weights, masked)
-    return pairs_of_rows(pairs, codes, weights, masked)
-
-
-def pairs_of_rows(
-    pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None
-) -> PairConditionals:
-    """Bind rows one by one, here: to a product of matrices, or to sums along edges."""
-    return (DensePairs if pairs.graph.is_dense else SparsePairs)(pairs, codes, weights, masked)
+def pairs_by_block(pairs: Pairs, rows: WeightedRows) -> Any:
+    """Bind rows to what goes through all of them in blocks: products with matrices, or sums along edges."""
+    if not rows.by_row and (twins := twin("conditionals")) is not None:
+        return twins.of_pairs(pairs, rows)
+    return (DensePairs if pairs.graph.is_dense else SparsePairs)(pairs, rows)
 
 
 class PairConditionals(RowConditionals):
     """What dense and sparse pairs have in common: closed forms for scores and curvature."""
 
-    def __init__(self, pairs: Pairs, codes: Array, weights: Array | None = None, masked: Array | None = None):
+    def __init__(self, pairs: Pairs, rows: WeightedRows):
         self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
-        super().__init__(codes, weights, masked, row_blocks(*codes.shape))
+        super().__init__(rows, row_blocks(*rows.codes.shape))
 
     def numbers(self, codes: Array) -> Array:
         """Return the numbers that stand for codes."""
@@ -258,7 +247,7 @@ class DensePairs(PairConditionals):
         """Return the same in single precision, where rows are many."""
         if self.codes.size < MANY_CELLS or self.masked is not None:
             return self
-        return SampledPairs(self.pairs, self.codes, self.weights)
+        return SampledPairs(self.pairs, WeightedRows(self.codes, self.weights))
 
 
 class SparsePairs(PairConditionals):
@@ -330,27 +319,28 @@ class LocalPairs(Conditionals):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.models.conditionals import WeightedRows
     >>> from gibbsian.models.conditionals.pairs import LocalPairs, Pairs
-    >>> pairs = Pairs(gb.graphs.complete(2), True, -1.0, 2.0)
-    >>> local = LocalPairs(pairs, np.array([[1, 1], [1, 0]], dtype=np.int8), np.array([3.0, 1.0]))
+    >>> rows = WeightedRows.of(np.array([[1, 1], [1, 0]], dtype=np.int8), np.array([3.0, 1.0]))
+    >>> local = LocalPairs(Pairs(gb.graphs.complete(2), True, -1.0, 2.0), rows)
     >>> local.weights.tolist()                 # variable 0: --, -+, +-, ++ with its neighbour, then variable 1
     [0.0, 0.0, 0.25, 0.75, 0.0, 0.25, 0.0, 0.75]
     """
 
     keeps_rows = False
 
-    def __init__(self, pairs: Pairs, codes: Array, weights: Array | None = None):
+    def __init__(self, pairs: Pairs, rows: WeightedRows):
         self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
         self.offsets = np.concatenate([[0], np.cumsum(2 ** (pairs.graph.degrees + 1))])
-        self.weights, shares = np.zeros(self.offsets[-1]), normalised(weights, len(codes))
-        for _ in map_in_order(lambda nodes: self._count(codes, shares, nodes), self.pieces()):
+        self.weights = np.zeros(self.offsets[-1])
+        for _ in map_in_order(lambda nodes: self._count(rows, nodes), self.pieces()):
             pass
 
     @staticmethod
     def are_few(graph: Graph, n_rows: int) -> bool:
         """Whether going through local states is much faster than through so many rows."""
         degrees = graph.degrees
-        if degrees.max(initial=0) > MOST_NEIGHBOURS:
+        if graph.is_dense or degrees.max(initial=0) > MOST_NEIGHBOURS:
             return False
         return bool((2 ** (degrees + 1)).sum() * LEAST_GAIN <= n_rows * graph.n_nodes)
 
@@ -363,15 +353,15 @@ class LocalPairs(Conditionals):
             yield slice(first, last)
             first = last
 
-    def _count(self, codes: Array, shares: Array, nodes: slice) -> None:
-        """Add the shares of rows to the local states of a span of variables."""
+    def _count(self, rows: WeightedRows, nodes: slice) -> None:
+        """Add the weights of rows to the local states of a span of variables."""
         indptr, heads, _ = self.pairs.graph.csr
         pointers = indptr[nodes.start : nodes.stop + 1]
         own, around = np.arange(nodes.start, nodes.stop), heads[pointers[0] : pointers[-1]]
         columns = np.union1d(own, around)
         places = np.searchsorted(columns, own), np.searchsorted(columns, around)
         offsets = self.offsets[nodes.start : nodes.stop + 1]
-        local_states.count(codes, shares, columns, *places, pointers - pointers[0], offsets, self.weights)
+        local_states.count(rows.codes, rows.weights, columns, *places, pointers - pointers[0], offsets, self.weights)
 
     def evaluate(self, theta: Array, loss: Loss) -> tuple[float, Array]:
         """Return the weighted sum of the losses and its gradient."""

@@ -11,7 +11,7 @@ from gibbsian.backends.numba import cliques as kernels
 from gibbsian.blocks import row_blocks, spans
 from gibbsian.domain import Continuum
 from gibbsian.models.clique_forms import padded_levels
-from gibbsian.models.conditionals.base import Array, RowConditionals
+from gibbsian.models.conditionals.base import Array, RowConditionals, WeightedRows
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.span_basis import SpanBasis
 
@@ -33,24 +33,16 @@ class CliqueConditionals(RowConditionals):
         The numbers that stand for the codes of each variable.
     groups : ndarray or None
         The columns of each variable.
-    codes, weights, masked
-        As in `RowConditionals`.
+    rows : WeightedRows
+        The rows.
     """
 
-    def __init__(
-        self,
-        scopes: Scopes,
-        levels: Sequence[Array],
-        groups: Array | None,
-        codes: Array,
-        weights: Array | None,
-        masked: Array | None,
-    ):
+    def __init__(self, scopes: Scopes, levels: Sequence[Array], groups: Array | None, rows: WeightedRows):
         self.scopes, self.groups, self.n_parameters = scopes, groups, len(scopes)
         self.levels, self.table = np.concatenate(levels), padded_levels(levels)
         self.arrays = scopes.runs, *scopes.csr
-        blocks = row_blocks(len(codes), codes.shape[1] + len(scopes), BLOCK_PRODUCTS)
-        super().__init__(codes, weights, masked, blocks)
+        n_rows, n_variables = rows.codes.shape
+        super().__init__(rows, row_blocks(n_rows, n_variables + len(scopes), BLOCK_PRODUCTS))
 
     def _changes(self, codes: Array) -> Array:
         """By how much a value is above the one it changes to."""
@@ -90,23 +82,14 @@ class SpanConditionals(RowConditionals):
         Which of them have a parameter.
     groups : ndarray or None
         The columns of each variable.
-    codes, weights, masked
-        As in `RowConditionals`.
+    rows : WeightedRows
+        The rows.
     """
 
-    def __init__(
-        self,
-        basis: SpanBasis,
-        indices: Array,
-        groups: Array | None,
-        codes: Array,
-        weights: Array | None,
-        masked: Array | None,
-    ):
+    def __init__(self, basis: SpanBasis, indices: Array, groups: Array | None, rows: WeightedRows):
         self.basis, self.indices, self.groups, self.n_parameters = basis, indices, groups, indices.size
         self.columns = spans(basis.cardinalities)
-        blocks = row_blocks(len(codes), max(indices.size, self.columns[-1].stop))
-        super().__init__(codes, weights, masked, blocks)
+        super().__init__(rows, row_blocks(len(rows.codes), max(indices.size, self.columns[-1].stop)))
 
     def _changes(self, codes: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
         """Give the columns of each variable, its codes, its functions, and their factors at each of its values."""
@@ -154,26 +137,18 @@ class QuadratureConditionals(RowConditionals):
         The nodes of the variables, and their base measure.
     n_parameters : int
         Number of parameters.
-    numbers, weights, masked
-        As in `RowConditionals`.
+    rows : WeightedRows
+        The rows, as numbers.
     """
 
     groups: Array
 
-    def __init__(
-        self,
-        terms: Sequence[Term],
-        domain: Continuum,
-        n_parameters: int,
-        numbers: Array,
-        weights: Array | None,
-        masked: Array | None,
-    ):
-        n_variables, n_nodes = numbers.shape[1], domain.n_nodes
+    def __init__(self, terms: Sequence[Term], domain: Continuum, n_parameters: int, rows: WeightedRows):
+        (n_rows, n_variables), n_nodes = rows.codes.shape, domain.n_nodes
         self.domain, self.n_parameters = domain, n_parameters
         self.groups = np.arange(n_variables + 1) * n_nodes
         self.terms_of = [[term for term in terms if i in term.scope] for i in range(n_variables)]
-        super().__init__(numbers, weights, masked, row_blocks(len(numbers), n_variables * n_nodes))
+        super().__init__(rows, row_blocks(n_rows, n_variables * n_nodes))
 
     def prepare(self, theta: Array) -> Array:
         """Return the parameters."""

@@ -14,7 +14,7 @@ from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals
+from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
 
 if TYPE_CHECKING:
@@ -28,28 +28,20 @@ COST_CELLS = 2**15
 LEAST_ROWS = 256
 
 
-def bind_tables(
-    layout: Layout,
-    codes: Array,
-    weights: Array | None = None,
-    masked: Array | None = None,
-    by_row: bool = False,
-    design: Design = None,
-) -> Conditionals:
+def bind_tables(layout: Layout, rows: WeightedRows, design: Design = None) -> Conditionals:
     """Bind rows by the operator that is fastest; entries may be linear functions ``design @ theta`` of parameters."""
-    rows = (codes, weights, masked)
     if layout.scopes.sizes.max(initial=0) > 2:
-        return _mapped(Tables(layout, *rows), design)
+        return _mapped(Tables(layout, rows), design)
     if layout.domain.two_valued:
         entries = pairs_of_tables(layout)
         pairs = Pairs(layout.scopes.graph, bias=True, low=0.0, gap=1.0)
-        return Mapped(bind_pairs(pairs, *rows, by_row), entries if design is None else entries @ design)
-    if not by_row and (twins := twin("conditionals")) is not None:
-        return _mapped(twins.of_tables(layout, *rows), design)
+        return Mapped(bind_pairs(pairs, rows), entries if design is None else entries @ design)
+    if not rows.by_row and (twins := twin("conditionals")) is not None:
+        return _mapped(twins.of_tables(layout, rows), design)
     sizes = layout.cardinalities
     n_entries = sizes @ layout.scopes.graph.degrees  # that a row adds up, for all values of all variables
-    kind = OneHotPairs if sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * n_entries else OrientedPairs
-    return _mapped(kind(layout, *rows), design)
+    few = sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * n_entries
+    return _mapped((OneHotPairs if few else OrientedPairs)(layout, rows), design)
 
 
 def _mapped(base: Conditionals, design: Design) -> Conditionals:
@@ -77,7 +69,7 @@ def pairs_of_tables(layout: Layout) -> Design:
 class OneHotPairs(RowConditionals):
     """Tables of pairs by two products of indicators of values with the matrix of all couplings."""
 
-    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+    def __init__(self, layout: Layout, rows: WeightedRows):
         self.groups = groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
         self.n_parameters, n_singles = layout.size, layout.n_singles
         self.n_biases, self.n_values = int(layout.offsets[n_singles]), int(groups[-1])
@@ -86,7 +78,7 @@ class OneHotPairs(RowConditionals):
         pairs = (values[i][:, None] * self.n_values + values[j] for i, j in layout.scopes[n_singles:])
         self.places = np.concatenate([np.empty(0, np.intp), *map(np.ravel, pairs)])
         least_rows = max(LEAST_ROWS, self.n_values // 2)
-        super().__init__(codes, weights, masked, row_blocks(len(codes), self.n_values, least_rows=least_rows))
+        super().__init__(rows, row_blocks(len(rows.codes), self.n_values, least_rows=least_rows))
 
     def prepare(self, theta: Array) -> tuple[Array, Array]:
         """Return the biases of all values and the matrix of their couplings."""
@@ -120,12 +112,12 @@ class OrientedPairs(RowConditionals):
 
     groups: Array
 
-    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+    def __init__(self, layout: Layout, rows: WeightedRows):
         self.layout, self.orientation, self.n_parameters = layout, layout.orientation, layout.size
         self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
         singles = [np.arange(self.groups[i], self.groups[i + 1]) for (i,) in layout.scopes[: layout.n_singles]]
         self.bias_columns = np.concatenate([np.empty(0, np.intp), *singles])
-        super().__init__(codes, weights, masked, row_blocks(len(codes), int(self.groups[-1])))
+        super().__init__(rows, row_blocks(len(rows.codes), int(self.groups[-1])))
 
     def prepare(self, theta: Array) -> tuple[Array, Array]:
         """Return the biases of all values, and the tables as seen from both ends."""
@@ -190,12 +182,12 @@ class OrientedPairs(RowConditionals):
 class Tables(RowConditionals):
     """Tables of any number of variables: each row looks up its entry, and those of one changed value."""
 
-    def __init__(self, layout: Layout, codes: Array, weights: Array | None, masked: Array | None):
+    def __init__(self, layout: Layout, rows: WeightedRows):
         self.layout, self.n_parameters = layout, layout.size
         if not layout.domain.two_valued:
             self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
-        n_columns = codes.shape[1] if self.groups is None else int(self.groups[-1])
-        super().__init__(codes, weights, masked, row_blocks(len(codes), n_columns))
+        n_columns = rows.codes.shape[1] if self.groups is None else int(self.groups[-1])
+        super().__init__(rows, row_blocks(len(rows.codes), n_columns))
 
     def arranged(self, codes: Array) -> Array:
         """Return rows by variable."""
