@@ -86,7 +86,7 @@ def test_agrees_with_where_the_optimiser_goes(rows, bias, domain):
     model = gb.PairwiseModel.zeros(gb.graphs.complete(3), domain, bias=bias)
 
     basis = np.eye(model.theta.size)
-    costs_of = np.column_stack([model.replace(unit).flip_costs(data.states).ravel() for unit in basis])
+    costs_of = np.column_stack([costs_of(model.replace(unit), data.states).ravel() for unit in basis])
 
     def largest_parameter(l2):
         theta = np.zeros(len(basis))
