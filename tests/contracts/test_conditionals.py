@@ -1,4 +1,4 @@
-"""Conditionals of every registered discrete model: log-odds, losses, gradients, scores and curvature belong together."""
+"""Conditionals of every registered discrete model: costs, losses, gradients, scores and curvature belong together."""
 
 import numpy as np
 import pytest
@@ -181,7 +181,7 @@ def test_costs_of_real_variables_are_log_odds_of_densities(rng):
             changed[:, i] = line.nodes[k]
             odds = field.log_weights(numbers) - field.log_weights(changed) + line.log_base(changed[:, i])
             np.testing.assert_allclose(costs[:, i, k], odds - line.node_log_weights[k], atol=1e-12)
-    value, gradient = bound.evaluate(field.theta, Pseudolikelihood.loss)
+    _, gradient = bound.evaluate(field.theta, Pseudolikelihood.loss)
     slopes = differentiated(lambda theta: bound.evaluate(theta, Pseudolikelihood.loss)[0], field.theta)
     np.testing.assert_allclose(gradient, slopes, atol=1e-8)
     ((_, scores),) = bound.scores(field.theta, Pseudolikelihood.loss)

@@ -213,6 +213,10 @@ class Model(Shown, Generic[F]):
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
 
+    def at(self, beta: float) -> Self:
+        """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
+        return self.replace(beta * self.theta)
+
     def log_weights(self, x: Array) -> Array:
         """Return ``log P(x) + log Z`` of complete rows."""
         return self.family.log_weights(self.theta, x)

@@ -13,7 +13,7 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.table_model import Layout, TableModel
 
@@ -36,8 +36,6 @@ class PottsModel(TableModel):
         fastest.
     domain : Domain or Categories
         The values of the variables, as many as each has.
-    temperature : float
-        Energies are divided by it.
     layout : Layout, optional
         Made from the graph and the domain where it is not given.
 
@@ -53,7 +51,6 @@ class PottsModel(TableModel):
     graph: Graph
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
     layout: Layout = field(default=None, repr=False)  # type: ignore[assignment]  # __post_init__ makes one
 
     def __post_init__(self) -> None:
@@ -62,10 +59,9 @@ class PottsModel(TableModel):
         n_biases = int(self.cardinalities.sum())
         what = f"{n_biases} biases and {self.layout.size - n_biases} couplings"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
-        check_temperature(self.temperature)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution on a graph.
 
         Examples
@@ -75,7 +71,7 @@ class PottsModel(TableModel):
         35
         """
         layout = Layout(Scopes.of_graph(graph), domain)
-        return cls(graph, np.zeros(layout.size), domain, temperature, layout)
+        return cls(graph, np.zeros(layout.size), domain, layout)
 
     @classmethod
     def build(
@@ -84,7 +80,6 @@ class PottsModel(TableModel):
         biases: Sequence[np.ndarray | Sequence[float]] | None,
         couplings: Sequence[np.ndarray | Sequence],
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from the biases of each variable (None: zeros) and the table of each edge, in edge order."""
         layout = Layout(Scopes.of_graph(graph), domain)
@@ -99,12 +94,12 @@ class PottsModel(TableModel):
         for scope, shape, table in zip(layout.scopes, layout.shapes, tables, strict=True):
             if table.shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
-        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, temperature, layout)
+        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, layout)
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         graph = layout.scopes.graph
         # a variable whose edges all lead to fixed ones keeps its biases, so the scopes are those of the graph
-        return type(self)(graph, theta, layout.domain, self.temperature, layout)
+        return type(self)(graph, theta, layout.domain, layout)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property

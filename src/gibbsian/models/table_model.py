@@ -159,14 +159,13 @@ class Orientation:
 class TableModel(ExponentialFamily):
     """The contract of a model over its tables; `MarkovRandomField` and `PottsModel` are two ways to have them.
 
-    A subclass has ``n_variables``, ``theta``, ``domain``, ``temperature`` and the `Layout` of its tables. Statistics
+    A subclass has ``n_variables``, ``theta``, ``domain`` and the `Layout` of its tables. Statistics
     are indicators: one for each entry, 1 where the state picks it.
     """
 
     n_variables: int
     theta: np.ndarray
     domain: AnyDomain
-    temperature: float
     layout: Layout
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
@@ -226,7 +225,7 @@ class TableModel(ExponentialFamily):
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, in the zero-sum gauge."""
-        return np.abs(self.zero_sum().theta) / self.temperature
+        return np.abs(self.zero_sum().theta)
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def _rows(self, states: np.ndarray) -> np.ndarray:
@@ -258,7 +257,7 @@ class TableModel(ExponentialFamily):
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:
         """Return the tables over T."""
-        tables = self.layout.tables(self.theta / self.temperature)
+        tables = self.layout.tables(self.theta)
         return FactorGraph(self.cardinalities, tuple(map(Factor, self.layout.scopes, tables)))
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
