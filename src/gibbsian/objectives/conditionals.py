@@ -130,8 +130,8 @@ class ConditionalsObjective:
     def preconditioner(self, model: Any, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         known, statistics, domain = preconditioning(model), lambda: mean_statistics(model, data), model.domain
-        if not domain.two_valued:  # many values: in units of its own the loss bends about as the likelihood
-            return known.preconditioner(mean, statistics, None, l2)
+        if not domain.two_valued:  # in units of its own the loss of many values bends as the likelihood
+            return known.preconditioner(mean, statistics, np.ones((2, model.n_variables)), l2)
         # a cost of independent columns follows from the variable's own value, and changes by two with its field
         ends = model.conditionals(np.repeat(np.array([[0], [1]], np.int8), model.n_variables, axis=1), by_row=True)
         low, high = -2.0 * self.loss.slopes(ends.costs(model.theta))
