@@ -104,4 +104,3 @@ def case_of(name: str) -> Case:
     """Build a case by its name."""
     family, _, case = name.partition(": ")
     return CASES[family][case](np.random.default_rng(0))
-

@@ -169,7 +169,7 @@ def test_weights_count(rng):
 
 def test_centring_is_the_same_model_and_its_gradient(domain, rng):
     for bias in (True, False):
-        model = random_model(gb.graphs.complete(4), rng, domain, temperature=1.5, bias=bias)
+        model = random_model(gb.graphs.complete(4), rng, domain, bias=bias)
         data = sampled_data(model, 200, rng)
         centring = preconditioning(model).centred(data.states[data.row_of].mean(axis=0))
         inner = centring.inwards(model.theta)

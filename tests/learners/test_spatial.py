@@ -133,7 +133,7 @@ def test_moment_matching_takes_any_expectation_by_name(grid_data):
 
 
 def test_centring_of_cliques_is_the_same_machine_and_its_gradient(domain, rng):
-    zeros = gb.models.HigherOrderModel.of_order(4, 3, domain, temperature=1.3)
+    zeros = gb.models.HigherOrderModel.of_order(4, 3, domain)
     model = zeros.replace(rng.normal(size=zeros.theta.size))
     origin = rng.uniform(domain.low, domain.high, 4)
     centring = preconditioning(model).centred(origin)

@@ -123,7 +123,8 @@ def test_samples_follow_the_law_and_what_is_given(model, law, rng):
     rows, _ = answers.sample(40_000, rng)
     errors = np.sqrt(np.diag(law.cov) / len(rows))
     assert (np.abs(rows.mean(axis=0) - law.mean) < 5 * errors).all()
-    np.testing.assert_allclose(np.cov((rows / model.family.scale).T), law.cov / np.outer(model.family.scale, model.family.scale), atol=0.02)
+    scale = model.family.scale
+    np.testing.assert_allclose(np.cov((rows / scale).T), law.cov / np.outer(scale, scale), atol=0.02)
     given = np.array([1.0, np.nan, np.nan, 0.5])
     drawn, _ = answers.sample(40_000, rng, given=given)
     mean, covariance = answers.conditional(given[None], np.isnan(given))

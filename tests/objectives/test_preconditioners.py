@@ -24,15 +24,14 @@ def independent(model, mean):
     return near, Dataset.read(states, coding=model.domain.name, sample_weight=weights / weights.sum())
 
 
-def independent_pairs(n, domain, mean, temperature=1.0):
-    return preconditioning(gb.PairwiseModel.zeros(gb.graphs.complete(n), domain, temperature)).independent(mean)
+def independent_pairs(n, domain, mean):
+    return preconditioning(gb.PairwiseModel.zeros(gb.graphs.complete(n), domain)).independent(mean)
 
 
 def models(domain):
     complete = gb.graphs.complete(4)
     return {
         "all pairs": gb.PairwiseModel.zeros(complete, domain),
-        "a chain at a temperature": gb.PairwiseModel.zeros(gb.graphs.grid(1, 4), domain, temperature=1.5),
         "no biases": gb.PairwiseModel.zeros(complete, domain, bias=False),
         "triples": gb.HigherOrderModel.of_order(4, 3, domain),
     }
@@ -89,7 +88,7 @@ def test_either_coding_takes_the_same_few_evaluations(learner, l1):
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right(coding, objective):
     domain, rng, l2 = CODINGS[coding], np.random.default_rng(2), 0.03
-    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6), temperature=1.3)
+    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6))
     right, _ = spins.to_domain(domain)
     states = all_states(4, domain)
     data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
@@ -138,7 +137,7 @@ def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_colu
     rows[:, 1] |= rows[:, 0]
     data = Dataset.read(domain.from_codes(rows), coding=domain.name)
     mean, objective = np.average(data.states, axis=0, weights=data.weights), Pseudolikelihood()
-    near = independent_pairs(5, domain, mean, temperature=1.3)
+    near = independent_pairs(5, domain, mean)
     metric, change = objective.preconditioner(near, data, mean, l2), preconditioning(near).centred(mean)
     ridge, gradient = l2 * near.theta, objective.bind(near, data)(near.theta)[1]
     slopes = change.gradient(ridge + gradient)

@@ -215,11 +215,11 @@ class _Numbers(NamedTuple):
         n_inputs, sizes = X.shape[1], [len(known) for known in labels.classes]
         outputs: Any = BinaryLayer(len(sizes)) if labels.several else CategoricalLayer(sizes)
         rng = as_generator(asked.random_state)
-        model = ConditionalModel.zeros(n_inputs, outputs, BinaryLayer(asked.n_hidden), asked.temperature)
+        model = ConditionalModel.zeros(n_inputs, outputs, BinaryLayer(asked.n_hidden))
         data = Dataset.of_states(np.hstack([X, labels.codes]), "real", sample_weight=weights)
         start = model.scattered(data, rng)
         l2 = one_over(data) if asked.l2 == "auto" else asked.l2
-        learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=l2)
+        learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=asked.temperature**2 * l2)
         result = run(learner, start, data, rng, max_iter=asked.max_iter, tol=asked.tol)
         if not result.converged:
             notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
@@ -275,10 +275,10 @@ class _Columns(NamedTuple):
 
 def _fit_given(machine: Any, kind: Any, targets: list[str], table: Any, weights: Any) -> None:
     """Learn the targets given the other columns; where features separate them `l2="auto"` holds the parameters."""
-    l1, asked = machine.l1, machine.l2
+    l1, asked, t = machine.l1, machine.l2, machine.temperature
     strengths = (0.0, 1.0 / len(table)) if isinstance(asked, str) else (asked,)
     for l2 in strengths:
-        machine.set_params(learner=kind(targets=targets, l1=l1, l2=l2), l1=0.0, l2=0.0)
+        machine.set_params(learner=kind(targets=targets, l1=t * l1, l2=t**2 * l2), l1=0.0, l2=0.0)
         try:
             machine.fit(table, sample_weight=weights)
             return

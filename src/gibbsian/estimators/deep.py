@@ -108,7 +108,7 @@ class DeepBeliefNetwork(DeepMachine):
     """
 
     def _model(self, layers: list[Layer]) -> BeliefNetwork:
-        return BeliefNetwork.zeros(layers, float(self.temperature))
+        return BeliefNetwork.zeros(layers)
 
     def _learns_by_chunks(self) -> bool:
         reason = "needs all rows at once, because each layer learns from what the one below makes of them"
@@ -144,7 +144,7 @@ class DeepBoltzmannMachine(DeepMachine):
     """
 
     def _model(self, layers: list[Layer]) -> DeepModel:
-        return DeepModel.build(layers, temperature=float(self.temperature))
+        return DeepModel.build(layers)
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> DeepModel:
         # random weights also before a stack, so that what follows draws the same numbers with and without it

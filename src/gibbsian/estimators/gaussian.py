@@ -94,7 +94,7 @@ class GaussianMachine(NumberTables, Estimator):
         return RunningMoments(learner)
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
-        model: GaussianModel = result.model
+        model: Any = result.model
         if model.family.solution(model.theta) is None:
             raise DataError(*IMPROPER.split(": "))
         return replace(result, moments=self._moments(model, data))

@@ -61,7 +61,7 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
     whole = np.arange(data.n_rows) if data.missing is None else np.flatnonzero(~data.missing[data.row_of].any(axis=1))
     if not len(whole):
         return None
-    visible, some = model.tempered[0], data.take(whole[:: -(-len(whole) // n_most)])
+    visible, some = model.layers[0], data.take(whole[:: -(-len(whole) // n_most)])
     nothing = visible.means(np.zeros((1, visible.width)))[0]
     means = (data.n_rows * mean_values(visible, data) + nothing) / (data.n_rows + 1)  # as where learning begins
     values = visible.encode(some.states)
@@ -76,7 +76,7 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
 
 def _ran_away(model: Any) -> bool:
     """Whether a weight is larger than the log-odds that any table has; weights of real units have other scales."""
-    largest = np.abs(model.lowest_parts[2]).max() / model.temperature
+    largest = np.abs(model.lowest_parts[2]).max()
     return model.visible.kind != "gaussian" and bool(largest > ALARMING_LOG_ODDS)
 
 
@@ -85,14 +85,14 @@ def _row_scores(model: Any, data: Dataset) -> np.ndarray:
     is_restricted, has_states = len(model.layers) == 2, data.states.dtype.kind in "iub"
     answers = answers_about(model)
     if has_states or data.domain.name == "real":
-        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model, QUICK_SECONDS):
-            return model.log_weights(data.states) - exact(model).log_partition()
+        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model.family, QUICK_SECONDS):
+            return model.log_weights(data.states) - exact(model).log_partition
         if is_restricted and has_states:
             return log_pseudolikelihood(model, data.states)
     hidden = answers.expected(data, np.random.default_rng(0))[1]
     biases, _, weights = model.lowest_parts
-    fields = (biases + hidden @ weights.T) / model.temperature
-    return log_probability(model.tempered[0], fields, model.visible.encode(data.states))
+    fields = biases + hidden @ weights.T
+    return log_probability(model.layers[0], fields, model.visible.encode(data.states))
 
 
 @declared
@@ -118,7 +118,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     )
     deviations: Any = free(
         "residual",
-        "Standard deviations of Gaussian units given the hidden ones, at the temperature of the machine, which are not "
+        "Standard deviations of Gaussian units given the hidden ones, which are not "
         "learned: what a linear regression on the other columns leaves of each ('residual'), its whole standard "
         "deviation ('plain'), or the numbers themselves.",
         doc="'residual', 'plain', float or sequence of float",
@@ -182,7 +182,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def _zeros(self, data: Dataset) -> Any:
         checked_deviations(self.deviations)
-        visible = visible_layer(data, self.deviations, float(self.temperature))
+        visible = visible_layer(data, self.deviations)
         kind = hidden_kind(self.hidden, visible)
         return self._model([visible, *(as_layer(kind, size) for size in self._sizes())])
 
@@ -193,7 +193,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         given = model_to_start_from(self.start)
         if type(given) is not type(model) or given.layers != model.layers:
             raise ArgumentError("must be a model of the same layers", argument="start", value=self.start)
-        return model.replace(given.theta * (model.temperature / given.temperature))
+        return model.replace(given.theta)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         learner = self._learner_named(self._asked, epochs=self.max_iter).for_layers()
@@ -221,7 +221,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Refuse settings of a machine that goes on learning where they are not those of what it has learned."""
         visible, *hidden = model.layers
         sizes = tuple(layer.n_units for layer in hidden)
-        known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
+        known = {"visible": visible.kind, "hidden": hidden[0].kind}
         if self._sizes() != sizes:
             known = {"n_components": ", ".join(map(str, sizes))}
         for name, learned in known.items():
@@ -343,17 +343,17 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     @property
     def intercept_visible_(self) -> np.ndarray:
         """Biases of the visible units."""
-        return self.model_.lowest_parts[0]
+        return self.reported_model.lowest_parts[0]
 
     @property
     def intercept_hidden_(self) -> np.ndarray:
         """Biases of the lowest hidden layer given the visible one."""
-        return self.model_.lowest_parts[1]
+        return self.reported_model.lowest_parts[1]
 
     @property
     def components_(self) -> np.ndarray:
         """Weights between the lowest hidden and the visible layer, shape (n_hidden, n_visible)."""
-        return self.model_.lowest_parts[2].T
+        return self.reported_model.lowest_parts[2].T
 
     @property
     def history_(self) -> dict[str, np.ndarray]:

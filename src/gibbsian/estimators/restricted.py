@@ -65,7 +65,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
 
     def _model(self, layers: list[Layer]) -> RestrictedModel:
         visible, hidden = layers
-        return RestrictedModel.build(visible, hidden, temperature=float(self.temperature))
+        return RestrictedModel.build(visible, hidden)
 
     @classmethod
     def _structure_of(cls, model: RestrictedModel, coding: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
         True
         """
         data = self._read(X)
-        return -self.model_.temperature * self._answers.log_evidence(data)[data.row_of]
+        return -self.temperature * self._answers.log_evidence(data)[data.row_of]
 
     @property
     def h_samples_(self) -> np.ndarray:

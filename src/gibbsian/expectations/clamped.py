@@ -231,9 +231,9 @@ def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:
 
 
 def spin_system(model: PairwiseModel) -> tuple[np.ndarray, ...]:
-    """Return biases and couplings of the spins, over the temperature: a matrix of a dense model, else along edges."""
+    """Return biases and couplings of the spins: a matrix of a dense model, else along edges."""
     spin, _ = model.to_domain(SPIN)
     if model.is_dense:
-        return spin.natural_biases, spin.coupling_matrix / model.temperature
+        return spin.biases, spin.coupling_matrix
     indptr, heads, ids = model.graph.csr
-    return spin.natural_biases, indptr, heads, spin.natural_couplings[ids]
+    return spin.biases, indptr, heads, spin.couplings[ids]

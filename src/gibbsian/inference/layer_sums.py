@@ -15,7 +15,7 @@ import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.inference.base import ENGINES, Cost, Engine, Moments, check_n_samples
+from gibbsian.inference.engine import ENGINES, Cost, Engine, ExactAnswers, check_n_samples
 
 if TYPE_CHECKING:  # every model asks this engine for its price, and few have layers
     from gibbsian.inference.layer_tables import TwoValuedTable
@@ -84,15 +84,17 @@ def _layers(machine: RestrictedModel, side: str) -> tuple[Layer, Layer]:
 class LayerSums(Engine):
     """The distribution of a machine in layers as a table over the states of one side.
 
-    `moments` has the expected values of all layers, in the layout of theta. Of what `ExactInference` asks only log Z,
-    moments and samples are answered: the others have no short form with the hidden units summed out.
+    The moments are the expected values of all layers, in the layout of theta. Of `ExactAnswers` only log Z, moments and
+    samples are known: the others have no short form with the hidden units summed out.
 
     Parameters
     ----------
-    model : RestrictedModel, DeepModel or BeliefNetwork
+    family : RestrictedModel, DeepModel or BeliefNetwork
         With at most 25 two-valued units, or as many states, on one side; `exact` checks what that costs.
     max_seconds : float
-        Not needed: no question takes longer than `moments`.
+        Not needed: no question takes longer than the moments.
+    cost : Cost, optional
+        The price, where it is known.
     side : {"auto", "visible", "hidden"}
         The side of the folded machine to enumerate; ``"auto"`` takes the one with fewer states.
 
@@ -101,19 +103,18 @@ class LayerSums(Engine):
     >>> import gibbsian as gb
     >>> from gibbsian.models.layers import BinaryLayer
     >>> from gibbsian.models.restricted import RestrictedModel
-    >>> gb.inference.LayerSums(RestrictedModel.build(BinaryLayer(3), BinaryLayer(2))).log_partition()   # 5 log 2
-    3.4657
+    >>> machine = RestrictedModel.build(BinaryLayer(3), BinaryLayer(2))
+    >>> gb.inference.LayerSums(machine.family).at(machine.theta).log_partition                      # 5 log 2
+    3.4657...
     """
 
-    model: Layered
+    family: Layered
 
-    def __init__(self, model: Layered, max_seconds: float = 60.0, side: str = "auto"):
-        super().__init__(model, max_seconds)
+    def __init__(self, family: Layered, max_seconds: float = 60.0, cost: Cost | None = None, side: str = "auto"):
+        super().__init__(family, max_seconds, cost)
         if side not in ("auto", *SIDES):
             raise ArgumentError("is not known", "use 'auto', 'visible' or 'hidden'", argument="side", value=side)
-        machine = model.folded()
-        # in double precision, whatever the parameters have
-        self._machine = machine.replace(machine.theta.astype(np.float64))
+        machine = family.folded()
         self.side = smaller_side(machine) if side == "auto" else side
         if not np.isfinite(_layers(machine, self.side)[0].n_states):
             raise ArgumentError(
@@ -124,22 +125,52 @@ class LayerSums(Engine):
             )
 
     @classmethod
-    def price(cls, model: Any) -> Cost | None:
-        """Predict the cost for models in layers."""
-        if not hasattr(model, "folded"):
+    def price(cls, family: Any) -> Cost | None:
+        """Predict the cost for families in layers."""
+        if not hasattr(family, "folded"):
             return None
-        machine = model.folded()
-        return _price(model, machine, smaller_side(machine))
+        machine = family.folded()
+        return _price(family, machine, smaller_side(machine))
 
     @cached_property
     def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-        return _price(self.model, self.model.folded(), self.side)
+        """Predicted price of log Z and all moments."""
+        return _price(self.family, self.family.folded(), self.side)
+
+    def at(self, theta: np.ndarray) -> LayerAnswers:
+        """Return the answers at some parameters."""
+        return LayerAnswers(self, theta)
+
+    def likelihood_of(self, data: Any) -> Any:
+        """Return minus the mean log-likelihood of complete rows where their layer is listed: both phases are one sum.
+
+        Its states have the shares of the model less those of the data. Columns of hidden units may follow.
+        """
+        family: Any = self.family
+        n, layers = family.visible.n_units, (family.visible.kind, family.hidden.kind)
+        listed = self.side == "visible" and family is family.folded() and set(layers) <= set(TWO_VALUED)
+        if not listed or data.on_cluster or data.has_shares or data.holes[:, :n].any():
+            return None
+        places = family.domain.to_codes(data.states[:, :n]).astype(np.int64) @ (1 << np.arange(n))
+        shares = np.bincount(places, data.weights / data.total_weight, 2**n)
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            here = self.at(theta)
+            statistics = np.concatenate(here.sums_with(here.shares() - shares))
+            return here.log_partition - float(shares @ here.log_weights), statistics / family.temperature
+
+        return function
+
+
+class LayerAnswers(ExactAnswers[LayerSums]):
+    """Answers from the log-weights of all states of one side."""
 
     @cached_property
     def _oriented(self) -> RestrictedModel:
-        """The machine with the enumerated layer hidden."""
-        return self._machine if self.side == "hidden" else self._machine.transposed()
+        """The machine with the enumerated layer hidden, in double precision."""
+        machine = self.model.folded()
+        machine = machine.replace(machine.theta.astype(np.float64))
+        return machine if self.engine.side == "hidden" else machine.transposed()
 
     @cached_property
     def _compiled(self) -> TwoValuedTable | None:
@@ -162,57 +193,30 @@ class LayerSums(Engine):
         )
 
     @cached_property
-    def _log_partition(self) -> float:
+    def log_partition(self) -> float:
+        """Log Z."""
         top = float(self.log_weights.max())
         blocks = row_blocks(self.log_weights.size, 1)
         return top + float(np.log(sum(np.exp(self.log_weights[block] - top).sum() for block in blocks)))
 
-    def log_partition(self) -> float:
-        """Return log Z."""
-        return self._log_partition
-
-    def _shares(self, block: slice | None = None) -> np.ndarray:
-        """Probabilities of the enumerated states, of all or of a block."""
-        log_weights = self.log_weights if block is None else self.log_weights[block]
-        shares = log_weights - self._log_partition
+    def shares(self) -> np.ndarray:
+        """Return the probabilities of the enumerated states."""
+        shares = self.log_weights - self.log_partition
         return np.exp(shares, out=shares)
 
     # -- moments ------------------------------------------------------------------------------------------------------
-    def moments(self) -> Moments:
-        """Return log Z with the expected values of all layers and of their products, in the layout of theta."""
-        return Moments(self._log_partition, self.model.unfold(np.concatenate(self._sums)))
-
-    def likelihood_of(self, data: Any) -> Any:
-        """Return minus the mean log-likelihood of complete rows where their layer is listed: both phases are one sum.
-
-        Its states have the shares of the model less those of the data. Columns of hidden units may follow.
-        """
-        model: Any = self.model
-        n, listed = model.visible.n_units, self.side == "visible" and model is model.folded()
-        if not listed or self._compiled is None or data.on_cluster or data.has_shares or data.holes[:, :n].any():
-            return None
-        places = model.domain.to_codes(data.states[:, :n]).astype(np.int64) @ (1 << np.arange(n))
-        shares = np.bincount(places, data.weights / data.total_weight, 2**n)
-
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            here: Any = self.at(model.replace(theta))
-            statistics = np.concatenate(here._sums_with(here._shares() - shares))
-            return here.log_partition() - float(shares @ here.log_weights), statistics / model.temperature
-
-        return function
-
     @cached_property
-    def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``E[v]``, ``E[h]`` and ``E[v h^T]`` (flat) of the folded machine."""
-        return self._sums_with(self._shares())
+    def moments(self) -> np.ndarray:
+        """The expected values of all layers and of their products, in the layout of theta."""
+        return self.model.unfold(np.concatenate(self.sums_with(self.shares())))
 
-    def _sums_with(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the same with given shares of the enumerated states."""
+    def sums_with(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ``E[v]``, ``E[h]`` and ``E[v h^T]`` (flat) of the folded machine, by shares of enumerated states."""
         if self._compiled is not None:
             visible, hidden, products = self._compiled.moments(shares)
         else:
             visible, hidden, products = self._sums_by_blocks(shares)
-        if self.side == "visible":
+        if self.engine.side == "visible":
             visible, hidden, products = hidden, visible, products.T
         return visible, hidden, products.ravel()
 
@@ -237,12 +241,12 @@ class LayerSums(Engine):
     def sample_layers(self, n_samples: int, rng: np.random.Generator) -> list[np.ndarray]:
         """Draw independent values of all layers from the bottom."""
         n_samples, oriented = check_n_samples(n_samples), self._oriented
-        cumulated = np.cumsum(self._shares())
+        cumulated = np.cumsum(self.shares())
         numbers = np.searchsorted(cumulated, rng.random(n_samples) * cumulated[-1], side="right")
         distinct, place = np.unique(numbers, return_inverse=True)
         rows = [np.empty((0, oriented.hidden.width))]
         rows += [oriented.hidden.enumerate(number, number + 1) for number in distinct.tolist()]
         h = np.concatenate(rows)[place]
         v = oriented.draw_visible(h, rng)
-        even, odd = (v, h) if self.side == "hidden" else (h, v)
+        even, odd = (v, h) if self.engine.side == "hidden" else (h, v)
         return self.model.unfold_values(even, odd, rng)

@@ -101,8 +101,8 @@ class HeldOutCurves:
         )
         figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)
-        if is_affordable(model, QUICK_SECONDS):
-            log_z = exact(model).log_partition()
+        if is_affordable(model.family, QUICK_SECONDS):
+            log_z = exact(model).log_partition
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

@@ -74,7 +74,7 @@ class Runaway:
 
     def failure(self, model: Model, theta: np.ndarray, n_steps: int) -> str:
         """Say that the fit cannot succeed; nothing while it can."""
-        size = float(np.abs(theta).max(initial=0.0)) / model.temperature
+        size = float(np.abs(theta).max(initial=0.0))
         stopped = f"stopped after {n_steps} steps"
         if not size <= self.largest:
             return (
@@ -141,7 +141,7 @@ class MomentMatching(WithPrior):
         clamped, posterior, rows = begun_phase(self.clamped, self.expectation, model, data, rng)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
-        error = moment_errors(model, data) / model.temperature
+        error = moment_errors(model, data)
         steps = NoisySteps(optimizer, l1, centring, self.average, self.min_iter, error)
         samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, clamped, steps, self._smooth_of(model, data))
@@ -150,11 +150,11 @@ class MomentMatching(WithPrior):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one expectation and one step along the difference of moments; the value is not known."""
         problem, walk = state.problem, state.progress.walk
-        model, temperature = problem.model.replace(walk.iterate), problem.model.temperature
+        model = problem.model.replace(walk.iterate)
         data, posterior, samples = self._clamped_phase(problem, model, state.progress)
         free, samples = self.expectation(model, samples)  # type: ignore[operator]
-        gradient = (free.mean - data.mean) / temperature + problem.smooth(walk.iterate)[1]
-        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr) / temperature)
+        gradient = free.mean - data.mean + problem.smooth(walk.iterate)[1]
+        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr))
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info

@@ -72,9 +72,7 @@ class GraphicalLasso(Learner):
         (model, data), before = state.problem, state.progress
         family = model.family
         complete = not data.has_missing
-        moments = (
-            moments_of(family, data) if complete else ExpectedMoments(data).under(model.replace(before.theta))
-        )
+        moments = moments_of(family, data) if complete else ExpectedMoments(data).under(model.replace(before.theta))
         _, precision = graphical_lasso(moments.covariance, before.penalty, **PRECISELY)
         theta = family.theta_of(precision, moments.mean)
         moved = 0.0 if complete else float(np.abs(theta - before.theta).max())

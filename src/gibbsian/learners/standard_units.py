@@ -93,19 +93,16 @@ def as_visible(data: Dataset) -> Dataset:
     return data
 
 
-def visible_layer(data: Dataset, deviations: Any, temperature: float) -> Layer:
+def visible_layer(data: Dataset, deviations: Any) -> Layer:
     """Return the visible layer of data; `deviations` are for columns of real numbers."""
     if isinstance(data.domain, Reals):
-        return gaussian_layer(data, deviations, temperature)
+        return gaussian_layer(data, deviations)
     sizes = data.domain.cardinalities(data.n_variables)
     return as_layer(data.domain.name, data.n_variables, **({} if data.domain.two_valued else {"sizes": sizes}))
 
 
-def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> GaussianLayer:
-    """Return the visible layer of columns of real numbers.
-
-    The deviations asked for are those of the conditional distribution, which the temperature widens by its root.
-    """
+def gaussian_layer(data: Dataset, deviations: Any) -> GaussianLayer:
+    """Return the visible layer of columns of real numbers with their deviations given the hidden units."""
     data, widths = _here(data), checked_deviations(deviations, data.n_variables)
     if widths is None:
         scale = ColumnScale.of(data)
@@ -119,7 +116,7 @@ def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> Gaussi
                 )
             )
         widths = residual_deviations(data) if deviations == "residual" else scale.spreads
-    return GaussianLayer(data.n_variables, tuple(widths / np.sqrt(temperature)))
+    return GaussianLayer(data.n_variables, tuple(widths))
 
 
 def checked_deviations(deviations: Any, n_columns: int | None = None) -> np.ndarray | None:

@@ -183,7 +183,7 @@ class BeliefNetwork(LayerStack):
         """Visible biases, biases of the lowest hidden layer given the visible one, and the weights between them."""
         return self.machines[0].lowest_parts
 
-    def at_temperature(self, temperature: float) -> Self:
+    def at(self, beta: float) -> Self:
         """Refuse: each directed layer is normalised by itself, so that there is no energy of all of them."""
         raise ArgumentError("a belief network has no temperature of its own", "ask `model_.top`, or a deep machine")
 

@@ -269,7 +269,7 @@ class Model(Shown, Generic[F]):
         return dataclasses.replace(self, theta=theta)
 
     def at(self, beta: float) -> Self:
-        """Return the distribution at an inverse temperature: every parameter times beta."""
+        """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
         return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:

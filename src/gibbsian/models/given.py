@@ -8,18 +8,11 @@ import numpy as np
 
 
 class Parametrised(Protocol):
-    """The part of a model that the map of its parameters needs."""
+    """The part of a family that the map of its parameters needs."""
 
     @property
     def n_parameters(self) -> int:
         """Number of parameters."""
-
-    @property
-    def temperature(self) -> float:
-        """T: energies are divided by it."""
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same structure with other parameters."""
 
 
 AnyModel = TypeVar("AnyModel", bound=Parametrised)
@@ -86,7 +79,7 @@ class Given(NamedTuple, Generic[AnyModel]):
         ([1.0, 2.0], [3.0], 0.0)
         """
         parameters, constant = self.parameters(theta)
-        return self.family.replace(parameters), constant
+        return self.family.replace(parameters), constant  # type: ignore[attr-defined]
 
     def statistics(self, free: np.ndarray) -> np.ndarray:
         """Return the expected statistics of all variables, those of the others being `free`."""

@@ -24,7 +24,7 @@ from gibbsian.models.clique_forms import expanded_products, padded_levels, produ
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
+from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import require_memory
@@ -53,8 +53,6 @@ class HigherOrderModel(ExponentialFamily):
         The weight of each clique.
     domain : Domain or Categories
         `SPIN`, `BINARY`, or `Categories` with `values`.
-    temperature : float
-        Energies are divided by it.
 
     Examples
     --------
@@ -70,7 +68,6 @@ class HigherOrderModel(ExponentialFamily):
     cliques: Sequence[tuple[int, ...]]
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
@@ -79,7 +76,6 @@ class HigherOrderModel(ExponentialFamily):
         self.domain.cardinalities(self.n_variables)
         what = f"{len(self.cliques)} cliques"
         object.__setattr__(self, "theta", checked_theta(self.theta, len(self.cliques), what))
-        check_temperature(self.temperature)
 
     @classmethod
     def build(
@@ -87,17 +83,16 @@ class HigherOrderModel(ExponentialFamily):
         cliques: Mapping[tuple[int, ...], float],
         n_variables: int,
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from the weights of its cliques, in any order; the same clique may be named once only."""
         weights = {tuple(sorted(clique)): float(weight) for clique, weight in cliques.items()}
         if len(weights) < len(cliques):
             raise ArgumentError("cliques names the same variables twice", "give each clique once")
         scopes = Scopes.sorted(weights, n_variables)
-        return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain, temperature)
+        return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with the single variables, the edges and the triangles of a graph.
 
         Examples
@@ -107,10 +102,10 @@ class HigherOrderModel(ExponentialFamily):
         ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
         """
         scopes = Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes)
-        return cls(graph.n_nodes, scopes, np.zeros(len(scopes)), domain, temperature)
+        return cls(graph.n_nodes, scopes, np.zeros(len(scopes)), domain)
 
     @classmethod
-    def of_order(cls, n_variables: int, order: int, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def of_order(cls, n_variables: int, order: int, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with every clique of up to `order` variables.
 
         Examples
@@ -132,7 +127,7 @@ class HigherOrderModel(ExponentialFamily):
         )
         sizes = range(1, order + 1)
         cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
-        return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain, temperature)
+        return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain)
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
@@ -279,10 +274,10 @@ class HigherOrderModel(ExponentialFamily):
     def _drops(self, codes: np.ndarray) -> np.ndarray:
         """By how much a value is above the one it changes to, over T, in the columns of the flip costs."""
         if isinstance(self.domain, Domain):
-            return (2.0 * codes - 1.0) * (self.domain.gap / self.temperature)
+            return (2.0 * codes - 1.0) * self.domain.gap
         own = self.level_table[np.arange(self.n_variables), codes]
         levels = self.domain.levels(self.n_variables)
-        return (np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)) / self.temperature
+        return np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with variable i changed)``, the change of the value times the field over T."""
@@ -363,12 +358,11 @@ class HigherOrderModel(ExponentialFamily):
         array([ 0.5, -0.5, -0.5,  0.5])
         """
         table = aligned_zeros(2**self.n_variables)
-        natural = self.theta / self.temperature
         if self.domain == SPIN:
-            table[self._places] = self._signs * natural
+            table[self._places] = self._signs * self.theta
             walsh_hadamard(table)
         else:
-            table[self._places] = natural
+            table[self._places] = self.theta
             subset_sums(table)
         return table
 
@@ -391,7 +385,7 @@ class HigherOrderModel(ExponentialFamily):
         >>> gb.models.HigherOrderModel.build({(0, 1): 0.5}, 2).factors().factors[0].table.tolist()
         [[0.5, -0.5], [-0.5, 0.5]]
         """
-        tables = product_tables(self.scopes, self.theta / self.temperature, self.domain.levels(self.n_variables))
+        tables = product_tables(self.scopes, self.theta, self.domain.levels(self.n_variables))
         return FactorGraph(self.domain.cardinalities(self.n_variables), tables)
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
@@ -436,7 +430,7 @@ class HigherOrderModel(ExponentialFamily):
 
     def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
         rest, scopes, place = self.scopes.without(nodes)
-        return type(self)(rest.size, scopes, np.zeros(len(scopes)), self.domain.take(rest), self.temperature), place
+        return type(self)(rest.size, scopes, np.zeros(len(scopes)), self.domain.take(rest)), place
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution of two-valued variables in another domain, and the constant in the log-weight.
@@ -457,4 +451,4 @@ class HigherOrderModel(ExponentialFamily):
             return self, 0.0
         weights = expanded_products(self.scopes, self.theta, scale, shift)
         constant = weights.pop((), 0.0)
-        return type(self).build(weights, self.n_variables, target, self.temperature), constant / self.temperature
+        return type(self).build(weights, self.n_variables, target), constant

@@ -38,7 +38,7 @@ def joint_model(
     kinds = {layer.kind for layer in layers}
     if len(kinds) == 1 and layers[0].kind in DOMAINS:
         theta = np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
-        return PairwiseModel(graph, theta, DOMAINS[layers[0].kind], temperature, n_hidden=n_hidden)
+        return PairwiseModel(graph, theta / temperature, DOMAINS[layers[0].kind], n_hidden=n_hidden)
     features = [part for layer in layers for part in layer.features]
     columns = _columns(layers)
     flat = np.concatenate(biases)
@@ -46,7 +46,7 @@ def joint_model(
     matrix = _square(layers, weights)
     couplings = [features[i] @ matrix[columns[i], columns[j]] @ features[j].T for i, j in graph.edges]
     domain = Categories(tuple(len(feature) for feature in features))
-    return PottsModel.build(graph, tables, couplings, domain, temperature)
+    return PottsModel.build(graph, tables, couplings, domain).at(1.0 / temperature)
 
 
 def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarray], list[np.ndarray]]:

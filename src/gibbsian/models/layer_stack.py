@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -98,6 +99,10 @@ class LayeredModel(ExponentialFamily):
     def tempered(self) -> tuple[Layer, ...]:
         """The layers with their own measures divided by T."""
         return tuple(layer.tempered(self.temperature) for layer in self.layers)
+
+    def at(self, beta: float) -> Self:
+        """Return the distribution at an inverse temperature."""
+        return dataclasses.replace(self, temperature=self.temperature / beta)  # type: ignore[type-var]
 
     @property
     def penalised(self) -> np.ndarray:

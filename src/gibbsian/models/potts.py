@@ -17,7 +17,7 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_slopes
 from gibbsian.models.table_model import Layout, TableModel
@@ -64,8 +64,6 @@ class PottsModel(TableModel):
         fastest.
     domain : Domain or Categories
         The values of the variables, as many as each has.
-    temperature : float
-        Energies are divided by it.
     layout : Layout, optional
         Made from the graph and the domain where it is not given.
 
@@ -81,7 +79,6 @@ class PottsModel(TableModel):
     graph: Graph
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
     layout: Layout = field(default=None, repr=False)  # type: ignore[assignment]  # __post_init__ makes one
 
     def __post_init__(self) -> None:
@@ -90,10 +87,9 @@ class PottsModel(TableModel):
         n_biases = int(self.cardinalities.sum())
         what = f"{n_biases} biases and {self.layout.size - n_biases} couplings"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
-        check_temperature(self.temperature)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution on a graph.
 
         Examples
@@ -103,7 +99,7 @@ class PottsModel(TableModel):
         35
         """
         layout = Layout(Scopes.of_graph(graph), domain)
-        return cls(graph, np.zeros(layout.size), domain, temperature, layout)
+        return cls(graph, np.zeros(layout.size), domain, layout)
 
     @classmethod
     def build(
@@ -112,7 +108,6 @@ class PottsModel(TableModel):
         biases: Sequence[np.ndarray | Sequence[float]] | None,
         couplings: Sequence[np.ndarray | Sequence],
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from the biases of each variable (None: zeros) and the table of each edge, in edge order."""
         layout = Layout(Scopes.of_graph(graph), domain)
@@ -127,12 +122,12 @@ class PottsModel(TableModel):
         for scope, shape, table in zip(layout.scopes, layout.shapes, tables, strict=True):
             if table.shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
-        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, temperature, layout)
+        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, layout)
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         graph = layout.scopes.graph
         # a variable whose edges all lead to fixed ones keeps its biases, so the scopes are those of the graph
-        return type(self)(graph, theta, layout.domain, self.temperature, layout)
+        return type(self)(graph, theta, layout.domain, layout)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property
@@ -183,7 +178,7 @@ class PottsModel(TableModel):
         heads, starts, own = self._span(i)
         tables, _, widths = self.oriented
         biases = self.theta[self.layout.offsets[i] : self.layout.offsets[i + 1]]
-        kernels.fill_costs(costs, codes, i, biases, heads, starts, tables[own], widths[i], self.temperature)
+        kernels.fill_costs(costs, codes, i, biases, heads, starts, tables[own], widths[i])
 
     def _slopes_of(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Zeros for the gradient of the biases of a variable and of its oriented tables."""
@@ -192,7 +187,7 @@ class PottsModel(TableModel):
 
     def _add_vjp(self, c: np.ndarray, codes: np.ndarray, i: int, slopes: tuple[np.ndarray, np.ndarray]) -> None:
         heads, starts, _ = self._span(i)
-        kernels.add_costs_vjp(c, codes, i, heads, starts, self.oriented.widths[i], self.temperature, *slopes)
+        kernels.add_costs_vjp(c, codes, i, heads, starts, self.oriented.widths[i], *slopes)
 
     def _joined(self, slopes: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """The gradient with respect to theta from those of all variables."""
@@ -269,7 +264,7 @@ class PottsModel(TableModel):
         biases = column[np.arange(q) < sizes[:, None]]
         sources, targets = biases[self.value_pairs.T]
         places, sparse = (biases, sources, targets), self.graph.density <= DENSE_ABOVE
-        return FlipLayout(self._codes(x), q, True, sizes, 1.0, self.temperature, *places, True, sparse)
+        return FlipLayout(self._codes(x), q, True, sizes, 1.0, *places, True, sparse)
 
     has_pair_tables: ClassVar[bool] = True
 

@@ -142,15 +142,15 @@ def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
     return given
 
 
-def checked_fixed(sizes: Sequence[int] | np.ndarray, nodes: Iterable[int], codes: Any) -> tuple[tuple[int, ...], np.ndarray]:
+def checked_fixed(
+    sizes: Sequence[int] | np.ndarray, nodes: Iterable[int], codes: Any
+) -> tuple[tuple[int, ...], np.ndarray]:
     """Return which of variables with so many values each are given, and the codes of their values."""
     n_variables, given = len(sizes), np.asarray(nodes)
     if given.size == 0:
         given = np.empty(0, np.int64)
     if given.ndim != 1 or given.dtype.kind not in "iu" or given.min(initial=0) < 0:
-        raise ArgumentError(
-            f"must be a list of numbers from 0 to {n_variables - 1}", argument="nodes", value=nodes
-        )
+        raise ArgumentError(f"must be a list of numbers from 0 to {n_variables - 1}", argument="nodes", value=nodes)
     if given.max(initial=0) >= n_variables or np.unique(given).size < given.size:
         raise ArgumentError(
             f"must name variables from 0 to {n_variables - 1}, each once", argument="nodes", value=nodes

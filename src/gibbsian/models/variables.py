@@ -135,9 +135,12 @@ class Variables:
         rows = real_numbers(x, name) if self.real else whole_numbers(x, name)
         if rows.ndim != 2 or rows.shape[1] != len(self):
             raise ArgumentError(f"{name} has shape {rows.shape}", f"give rows of {len(self)} variables")
-        wrong = (rows < 0) | (rows >= self.sizes) if rows.size and not self.real else np.zeros((0, 0), bool)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
+        # as bytes without a sign, negative codes are large: one pass where all variables have as many values
+        if not self.real and rows.size and rows.view(np.uint8).max() >= min(self.sizes):
+            wrong = np.argwhere((rows < 0) | (rows >= self.sizes))
+            if not wrong.size:
+                return rows
+            row, column = wrong[0].tolist()
             raise CodingError(
                 f"{name} holds {rows[row, column]} for variable {column}",
                 f"give its code, from 0 to {self.sizes[column] - 1}, or a Dataset",
@@ -155,9 +158,16 @@ class Variables:
         array([[-1.,  1.]])
         """
         if self.two_valued and self.scores is not None:
-            low, gap = self.lows_and_gaps
-            return codes * gap + low
+            numbers = codes.astype(np.float64, order="C")
+            low, gap = (float(each[0]) if (each == each[0]).all() else each for each in self.lows_and_gaps)
+            numbers *= gap
+            numbers += low
+            return numbers
         return np.concatenate(self.levels)[self.offsets[:-1] + codes]
+
+
+SPINS = Variables(())
+"""Stands for as many spins as a structure has nodes."""
 
 
 def variables_of(domain: AnyDomain, n_variables: int) -> Variables:

@@ -77,7 +77,7 @@ class ConditionalLikelihood:
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
             (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
-            return free_y.log_partition - with_all.log_partition, (free_y.mean - with_all.mean) / model.temperature
+            return free_y.log_partition - with_all.log_partition, free_y.mean - with_all.mean
 
         return function
 

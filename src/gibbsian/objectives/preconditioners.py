@@ -309,8 +309,8 @@ class PairPreconditioning(Preconditioning):
     def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
         """Return the change to parameters about a mean; couplings are only rescaled."""
         model, half = self.model, self.model.domain.gap / 2
-        scales = np.full(model.theta.size, half**2 / model.temperature)
-        scales[: model.n_biases] = half / model.temperature
+        scales = np.full(model.theta.size, half**2)
+        scales[: model.n_biases] = half
         return pair_centring(model.graph.edges, origin, scales) if model.bias else LinearMap(scales)
 
     def independent(self, mean: np.ndarray) -> Any:
@@ -353,7 +353,7 @@ class ProductPreconditioning(Preconditioning):
         """
         model, known = self.model, None
         if model.domain.two_valued and not l1:
-            scales = (model.domain.gap / 2) ** model.scopes.sizes / model.temperature
+            scales = (model.domain.gap / 2) ** model.scopes.sizes
             known = product_centring(model.scopes, origin, scales)
         return super().centred(origin) if known is None else known
 
@@ -401,7 +401,7 @@ class TablePreconditioning(Preconditioning):
         """Return the change to parameters about the frequencies of values; couplings are only rescaled."""
         if not self._is_large:
             return super().centred(origin, l1)
-        scales = np.full(self.model.theta.size, 1.0 / self.model.temperature)
+        scales = np.ones(self.model.theta.size)
         return pair_centring(self.model.value_pairs, self._frequencies(origin), scales)
 
     def independent(self, mean: np.ndarray) -> Any:
@@ -409,7 +409,7 @@ class TablePreconditioning(Preconditioning):
         if not self._is_large:
             return None
         theta, logs = np.zeros_like(self.model.theta), np.log(self._frequencies(mean))
-        theta[: len(logs)] = logs * self.model.temperature
+        theta[: len(logs)] = logs
         return self.model.replace(theta).canonical()
 
     def preconditioner(
@@ -422,7 +422,7 @@ class TablePreconditioning(Preconditioning):
         if not self._is_large:
             return None
         frequencies, (first, second) = self._frequencies(mean), self.model.value_pairs.T
-        variances, ridge = frequencies * (1.0 - frequencies), l2 * self.model.temperature**2
+        variances, ridge = frequencies * (1.0 - frequencies), l2
         pairs = variances[first] * variances[second]
         if ridge > STRONG_RIDGE * pairs.mean():
             return None
@@ -432,4 +432,4 @@ class TablePreconditioning(Preconditioning):
 def _log_odds(model: Any, mean: np.ndarray) -> np.ndarray:
     """Return the bias at which a two-valued column by itself has each mean."""
     rates = (mean - model.domain.low) / model.domain.gap
-    return np.log(rates / (1.0 - rates)) * (model.temperature / model.domain.gap)
+    return np.log(rates / (1.0 - rates)) / model.domain.gap

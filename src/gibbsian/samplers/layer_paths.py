@@ -150,7 +150,7 @@ def layer_path(model: Any, base: Any = "chains", summed: str = "auto", rng: Rand
     >>> rbm = gb.models.RestrictedModel.build(*layers, weights=weights)
     >>> path = gb.samplers.layer_path(rbm, summed="visible", rng=0)
     >>> run = gb.samplers.Annealing(betas=1000).forward(path, rng=1)
-    >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition()) < 3 * run.log_partition_stderr < 0.1
+    >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
     if summed not in ("auto", *SIDES):

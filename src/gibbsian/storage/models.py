@@ -12,7 +12,6 @@ from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import REALS, AnyCoding, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import Trace
-from gibbsian.models.base import MODELS, Model as OldModel
 from gibbsian.models.family import FAMILIES, Constrained, Model, Parts
 from gibbsian.models.file_parts import refuse
 from gibbsian.models.variables import variables_of
@@ -55,7 +54,7 @@ class StoredModel:
     ('x0', 'x1')
     """
 
-    model: OldModel | Model[Any]
+    model: Any
     coding: AnyCoding | None
     names: tuple[str, ...]
     settings: dict[str, Any] = field(default_factory=dict)

@@ -103,10 +103,10 @@ def standard_errors(
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
         ``"fisher"``, for the exact likelihood, trusts the model: the inverse information I over N (the observed one
-        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``, where cells or units are hidden with the variance of
-        the scores in the middle. ``"sandwich"`` does not, and is
-        the only one for other objectives, whose curvature is not their precision. ``"auto"`` is fisher for the
-        likelihood and sandwich for all else.
+        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``, where cells or units are
+        hidden with the variance of the scores in the middle. ``"sandwich"`` does not, and is the only one for other
+        objectives, whose curvature is not their precision. ``"auto"`` is fisher for the likelihood and sandwich for
+        all else.
     sample_weight : array of shape (n_rows,), optional
         The weights of the fit.
     weights : {"frequencies", "importance"}
@@ -142,9 +142,15 @@ def standard_errors(
     learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
     settled = _settle_kind(kind, learner)
     covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
-    reported = model if getattr(learner, "l1", 0.0) else model.canonical()
+    reported, unit = machine.reported_model, machine.temperature
     return StandardErrors(
-        covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled
+        unit**2 * covariance,
+        settled,
+        shares.n_rows,
+        reported if getattr(learner, "l1", 0.0) else reported.canonical(),
+        names_of(machine),
+        _notes(machine, learner),
+        None if sampled is None else unit * sampled,
     )
 
 

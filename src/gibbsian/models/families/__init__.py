@@ -1,1 +1,1 @@
-"""Families of distributions over variables side by side: pairs, products, tables, potentials, the full span, Gaussians."""
+"""Families over variables side by side: pairs, products, tables, potentials, the full span, Gaussians."""

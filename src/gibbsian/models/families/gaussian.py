@@ -204,7 +204,7 @@ class GaussianFamily:
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     def solution(self, theta: Array) -> Solution | None:
-        """Return mean, covariance and ``log det J``; None where J is not positive definite: there is no distribution."""
+        """Return mean, covariance and ``log det J``; None where J is not positive definite: no distribution has it."""
         try:
             factor = np.linalg.cholesky(self.precision(theta))
         except np.linalg.LinAlgError:
@@ -312,7 +312,7 @@ class GaussianFamily:
         return value, self.statistics_of(found.moments()) - seen
 
     def expected_moments(self, theta: Array, x: Array, missing: Array | None, weights: Array) -> Moments:
-        """Return the moments of rows given their present cells: the E step of EM; NaN where there is no distribution."""
+        """Return the moments of rows given their present cells, the E step of EM; NaN without a distribution."""
         size, found = self.graph.n_nodes + 1, self.solution(theta)
         if found is None:
             return Moments(np.full((size, size), np.nan), np.nan)

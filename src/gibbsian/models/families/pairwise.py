@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -21,7 +21,7 @@ from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import SPINS, Variables
 
 # Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
 DENSE_ABOVE = 0.1
@@ -46,7 +46,7 @@ class PairwiseFamily:
     ----------
     graph : Graph
         Which pairs interact.
-    variables : Variables, default=None
+    variables : Variables, default=SPINS
         All with the same two scores: ``Variables.spins(n)``, which is the default, or ``Variables.binary(n)``. The same
         parameters mean another distribution with other scores.
     bias : bool, default=True
@@ -65,7 +65,7 @@ class PairwiseFamily:
     """
 
     graph: Graph
-    variables: Variables = None  # type: ignore[assignment]  # spins, as many as nodes
+    variables: Variables = SPINS
     bias: bool = True
     n_hidden: int = 0
 
@@ -80,7 +80,7 @@ class PairwiseFamily:
     __getstate__ = fields_alone
 
     def __post_init__(self) -> None:
-        if self.variables is None:
+        if self.variables == SPINS:
             object.__setattr__(self, "variables", Variables.spins(self.graph.n_nodes))
         if len(self.variables) != self.graph.n_nodes:
             raise ArgumentError(f"are {len(self.variables)} of {self.graph.n_nodes} nodes", argument="variables")
@@ -93,7 +93,7 @@ class PairwiseFamily:
         graph: Graph,
         biases: Sequence[float] | Array | None,
         couplings: Sequence[float] | Array,
-        variables: Variables | None = None,
+        variables: Variables = SPINS,
     ) -> Model[Self]:
         """Return a model from its biases (None for none) and its couplings in the order of the edges."""
         parts = [np.asarray(part, float) for part in (biases, couplings) if part is not None]
@@ -129,15 +129,18 @@ class PairwiseFamily:
     @property
     def scopes(self) -> Scopes:
         """The variables that have a bias, and the edges."""
-        return Scopes([*((i,) for i in range(self.n_biases)), *map(tuple, self.graph.edges.tolist())], len(self.variables))
+        singles = ((i,) for i in range(self.n_biases))
+        return Scopes([*singles, *map(tuple, self.graph.edges.tolist())], self.graph.n_nodes)
 
     @property
     def statistic_range(self) -> tuple[Array, Array]:
         """From the least to the largest score, and product of two of them."""
         levels = self.variables.levels[0]
         products = np.outer(levels, levels)
-        ends = [self._in_layout(np.full(self.graph.n_nodes, pick(levels)), np.full(self.graph.n_edges, pick(products)))
-                for pick in (np.min, np.max)]
+        ends = [
+            self._in_layout(np.full(self.graph.n_nodes, pick(levels)), np.full(self.graph.n_edges, pick(products)))
+            for pick in (np.min, np.max)
+        ]
         return ends[0], ends[1]
 
     @property
@@ -157,7 +160,7 @@ class PairwiseFamily:
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps; hidden units have the scores of the columns."""
-        n_hidden, bias = int(parts.plain["n_hidden"]), bool(parts.plain["bias"])
+        n_hidden, bias = int(str(parts.plain["n_hidden"])), bool(parts.plain["bias"])
         everything = variables + Variables(variables.sizes[:1] * n_hidden, (variables.scores or ())[:1] * n_hidden)
         return cls(Graph.from_arrays(dict(parts.arrays), len(everything)), everything, bias, n_hidden)
 
@@ -184,7 +187,7 @@ class PairwiseFamily:
         --------
         >>> import gibbsian as gb
         >>> from gibbsian.models.families.pairwise import PairwiseFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian.models.variables import SPINS, Variables
         >>> model = PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
         >>> other, constant = model.family.recode(model.theta, Variables.binary(2))
         >>> other.theta.tolist(), constant
@@ -201,25 +204,25 @@ class PairwiseFamily:
         return Model(target, np.concatenate([biases, scale**2 * couplings])), float(constant)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def fields(self, theta: Array, numbers: Array) -> Array:
-        """Return ``U_i = b_i + sum_j w_ij x_j`` of each row of scores (float64)."""
-        biases, couplings = self.split(theta)
+    def coupling_fields(self, theta: Array) -> Callable[[Array], Array]:
+        """Return the function that maps rows of scores (float64) to ``sum_j w_ij x_j``."""
+        couplings = self.split(theta).couplings
         if self.is_dense:
-            fields = numbers @ self.graph.matrix(couplings)
-        else:
-            indptr, heads, ids = self.graph.csr
-            fields = kernels.sparse_fields(numbers, indptr, heads, couplings[ids])
-        return fields + biases if self.bias else fields
+            matrix = self.graph.matrix(couplings)
+            return lambda numbers: numbers @ matrix
+        indptr, heads, ids = self.graph.csr
+        weights = couplings[ids]
+        return lambda numbers: kernels.sparse_fields(numbers, indptr, heads, weights)
 
     def log_weights(self, theta: Array, x: Array) -> Array:
         """Return ``sum_i b_i x_i + sum_ij w_ij x_i x_j`` of rows of codes."""
-        codes, biases = self.variables.checked(x), np.zeros(self.graph.n_nodes)
+        codes, biases, fields = self.variables.checked(x), np.zeros(self.graph.n_nodes), self.coupling_fields(theta)
         biases[: self.n_biases] = self.split(theta).biases
         logs = np.empty(len(codes))
         for block in row_blocks(*codes.shape):
             numbers = self.variables.numbers(codes[block])
             # half the field plus half the bias counts each pair once
-            logs[block] = 0.5 * (np.einsum("mi,mi->m", numbers, self.fields(theta, numbers)) + numbers @ biases)
+            logs[block] = 0.5 * (np.einsum("mi,mi->m", numbers, fields(numbers) + biases) + numbers @ biases)
         return logs
 
     def statistics(self, x: Array) -> Array:
@@ -242,7 +245,7 @@ class PairwiseFamily:
             return self._in_layout(weighted.sum(axis=0), products)
 
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
-        return sum_in_order(sums, row_blocks(*codes.shape, least_rows=least), self.n_parameters)
+        return sum_in_order(sums, row_blocks(len(codes), self.graph.n_nodes, least_rows=least), self.n_parameters)
 
     def _in_layout(self, singles: Array, pairs: Array) -> Array:
         return np.concatenate([singles, pairs]) if self.bias else pairs

@@ -26,7 +26,7 @@ from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scope, Scopes, triangles
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import SPINS, Variables
 from gibbsian.resources import require_memory
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are products.
@@ -50,7 +50,7 @@ class ProductsFamily:
     ----------
     scopes : Scopes
         The variables of each product.
-    variables : Variables, default=None
+    variables : Variables, default=SPINS
         Variables with scores; spins by default.
 
     Examples
@@ -65,7 +65,7 @@ class ProductsFamily:
     """
 
     scopes: Scopes
-    variables: Variables = None  # type: ignore[assignment]  # spins, as many as the scopes say
+    variables: Variables = SPINS
 
     registered_name: ClassVar[str] = "products"
     n_hidden: ClassVar[int] = 0
@@ -78,16 +78,14 @@ class ProductsFamily:
     __getstate__ = fields_alone
 
     def __post_init__(self) -> None:
-        if self.variables is None:
+        if self.variables == SPINS:
             object.__setattr__(self, "variables", Variables.spins(self.scopes.n_variables))
         if len(self.variables) != self.scopes.n_variables:
             raise ArgumentError(f"are {len(self.variables)} of {self.scopes.n_variables}", argument="variables")
         self.variables.levels  # noqa: B018  # raises where values have no numbers
 
     @classmethod
-    def model(
-        cls, weights: Mapping[Scope, float], n_variables: int, variables: Variables | None = None
-    ) -> Model[Self]:
+    def model(cls, weights: Mapping[Scope, float], n_variables: int, variables: Variables = SPINS) -> Model[Self]:
         """Return a model from the weights of its products, in any order; the same set may be named once only."""
         of = {tuple(sorted(scope)): float(weight) for scope, weight in weights.items()}
         if len(of) < len(weights):
@@ -96,12 +94,12 @@ class ProductsFamily:
         return Model(cls(scopes, variables), np.array([of[scope] for scope in scopes]))
 
     @classmethod
-    def on_graph(cls, graph: Graph, variables: Variables | None = None) -> Self:
+    def on_graph(cls, graph: Graph, variables: Variables = SPINS) -> Self:
         """Return the family with the single variables, the edges and the triangles of a graph."""
         return cls(Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes), variables)
 
     @classmethod
-    def of_order(cls, n_variables: int, order: int, variables: Variables | None = None) -> Self:
+    def of_order(cls, n_variables: int, order: int, variables: Variables = SPINS) -> Self:
         """Return the family with every product of up to `order` variables.
 
         Examples
