@@ -57,7 +57,9 @@ def pairwise(variables: Variables, **options: object) -> Callable[[np.random.Gen
     return lambda rng: discrete(PairwiseFamily(GRAPH, variables, **options), rng)
 
 
-def full_span(variables: Variables, n_functions: int, hidden: tuple[int, ...] = ()) -> Callable[[np.random.Generator], Case]:
+def full_span(
+    variables: Variables, n_functions: int, hidden: tuple[int, ...] = ()
+) -> Callable[[np.random.Generator], Case]:
     """A full-span family with functions drawn from all."""
 
     def draw(rng: np.random.Generator) -> Case:

@@ -25,7 +25,7 @@ from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes, triangles
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import SPINS, Variables
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.startup import logsumexp
 
@@ -40,7 +40,10 @@ class SpanParts(NamedTuple):
 
 
 class SpanTable(NamedTuple):
-    """A number for each row or each function at some theta, and log Z there: what is asked more than once is kept."""
+    """A table over all rows, or over all functions, at some theta, and log Z there.
+
+    The family keeps none: who asks more than once, as learners do, holds it in a state of his own.
+    """
 
     values: Array
     log_partition: float
@@ -71,7 +74,8 @@ class FullSpanFamily:
     >>> model.family.supports, model.log_weights(np.array([[0, 0], [0, 1]]))
     ([(0, 1)], array([ 0.5, -0.5]))
 
-    A step of a learner: the dual (TA22 eq. 2.6) of the next family overwrites that of the last, which its state holds.
+    A learner holds the family, theta and the dual (TA22 eq. 2.6) in its state. A step appends functions or takes some
+    of them, theta follows, and the dual of the next family overwrites the last.
 
     >>> family, theta = FullSpanFamily.uniform(Variables.binary(2)), np.empty(0)
     >>> dual = family.dual(theta)
@@ -79,8 +83,9 @@ class FullSpanFamily:
     >>> dual = family.dual(theta, out=dual.values)
     >>> dual.values.round(4)                                         # <Phi_3> = tanh 0.5
     array([1.    , 0.    , 0.    , 0.4621])
-    >>> family, theta = family.take(theta != 0), theta[theta != 0]
-    >>> family.functions, round(dual.log_partition, 4)               # nothing changed: no new dual
+    >>> used = theta != 0
+    >>> family, theta = family.take(used), theta[used]               # the same distribution, so the dual stays
+    >>> family.functions, round(dual.log_partition, 4)
     (array([3]), 1.5064)
     """
 
@@ -131,7 +136,7 @@ class FullSpanFamily:
         return Model(family, np.array(list(parameters.values()), dtype=np.float64))
 
     @classmethod
-    def on_graph(cls, graph: Graph, variables: Variables | None = None) -> Self:
+    def on_graph(cls, graph: Graph, variables: Variables = SPINS) -> Self:
         """Return the family with all functions of a variable, an edge or a triangle of a graph; spins by default.
 
         Examples
@@ -141,7 +146,7 @@ class FullSpanFamily:
         >>> FullSpanFamily.on_graph(gb.graphs.complete(2)).supports
         [(0,), (1,), (0, 1)]
         """
-        family = cls.uniform(Variables.spins(graph.n_nodes) if variables is None else variables)
+        family = cls.uniform(Variables.spins(graph.n_nodes) if variables == SPINS else variables)
         scopes = [*Scopes.of_graph(graph), *triangles(graph)]
         return family.append(np.concatenate([family.basis.functions_of(scope) for scope in scopes]))
 
@@ -201,7 +206,7 @@ class FullSpanFamily:
         return Scopes.sorted(set(self.supports), len(self.variables))
 
     def append(self, functions: Sequence[int] | Array) -> Self:
-        """Return the family with further functions, whose parameters come last."""
+        """Return the family with further functions: theta follows by ``np.append(theta, parameters)``."""
         added = np.asarray(functions, dtype=np.int64)
         return type(self)(self.basis, np.concatenate([self.functions, added]), self.n_hidden)
 
