@@ -13,7 +13,6 @@ from gibbsian.models.layers import (
     GaussianLayer as GaussianLayer,
     SpinLayer as SpinLayer,
 )
-from gibbsian.models.local_states import LocalStates as LocalStates
 from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
 from gibbsian.models.mixtures.categorical import LatentClassFamily as LatentClassFamily
 from gibbsian.models.mixtures.gaussian import (
