@@ -9,6 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.domain import Continuum
+from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.potentials import Potential, PotentialsFamily
 from gibbsian.models.families.products import ProductsFamily
@@ -75,8 +76,29 @@ def potentials(named: object, variables: Variables, **how: object) -> Callable[[
     return lambda rng: discrete(kind.build(named, variables, GRAPH, **how), rng)
 
 
+def full_span(
+    variables: Variables, n_functions: int, hidden: tuple[int, ...] = ()
+) -> Callable[[np.random.Generator], Case]:
+    """A full-span family with functions drawn from all."""
+
+    def draw(rng: np.random.Generator) -> Case:
+        none = FullSpanFamily.uniform(variables, hidden)
+        return discrete(none.append(1 + rng.permutation(none.basis.size - 1)[:n_functions]), rng)
+
+    return draw
+
+
 CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     "gaussian": {"on a graph": gaussian},
+    "full-span": {
+        "two values": full_span(Variables.binary(5), 20),
+        "mixed sizes": full_span(SIZES, 40),
+        "scores": full_span(SCORES, 40),
+        "few functions": full_span(SIZES, 3),
+        "all functions": lambda rng: discrete(FullSpanFamily.dense(SIZES), rng),
+        "of a graph": lambda rng: discrete(FullSpanFamily.on_graph(GRAPH), rng),
+        "hidden variables": full_span(Variables.spins(3), 20, hidden=(2, 3)),
+    },
     "pairwise": {
         "spins": pairwise(Variables.spins(5)),
         "0/1": pairwise(Variables.binary(5)),
@@ -121,14 +143,8 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-BESIDE = {
-    "pairwise",
-    "products",
-    "tables",
-    "potentials",
-    "ordinal",
-    "quadrature",
-}  # written, and not in the registry yet
+# written, and not in the registry yet
+BESIDE = {"full-span", "ordinal", "pairwise", "potentials", "products", "quadrature", "tables"}
 
 
 def case_of(name: str) -> Case:

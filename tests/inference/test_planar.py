@@ -8,8 +8,9 @@ from scipy.integrate import quad
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.inference import Elimination, Enumeration, Planar, exact, kasteleyn
-from gibbsian.inference.pfaffians import pfaffian
+from gibbsian.inference import Elimination, Enumeration, Planar, exact
+from gibbsian.inference.planar import kasteleyn
+from gibbsian.inference.planar.pfaffians import pfaffian
 from systems import ask, exact_law
 
 

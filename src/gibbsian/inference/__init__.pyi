@@ -13,6 +13,6 @@ from gibbsian.inference.engine import (
 from gibbsian.inference.enumeration import Enumeration as Enumeration
 from gibbsian.inference.factor_elimination import FactorElimination as FactorElimination
 from gibbsian.inference.layer_sums import LayerSums as LayerSums
-from gibbsian.inference.planar import Planar as Planar
+from gibbsian.inference.planar.engine import Planar as Planar
 from gibbsian.inference.table_enumeration import TableEnumeration as TableEnumeration
 from gibbsian.inference.upper_bounds import largest_log_weight_bound as largest_log_weight_bound

@@ -225,6 +225,14 @@ class Model(Shown, Generic[F]):
         The structure.
     theta : ndarray
         The parameters in the family's layout. Kept as a read-only view; nothing is copied.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> family = gb.GaussianFamily(gb.graphs.complete(2), np.zeros(2), np.ones(2))
+    >>> model = gb.Model(family, np.array([0, 0, 2.0, 2.0, 1.0]))
+    >>> model.parts.couplings, model.at(0.5).log_weights([[1.0, 1.0]])
+    (array([1.]), array([-1.5]))
     """
 
     family: F

@@ -16,9 +16,9 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.graphs import Graph
 from gibbsian.inference.engine import ENGINES, Cost, Engine, check_n_samples, check_nodes
 from gibbsian.inference.ising_answers import IsingAnswers
-from gibbsian.inference.kasteleyn import ExpandedDual, Front, expanded_dual
 from gibbsian.inference.ordering import min_degree_order
-from gibbsian.inference.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
+from gibbsian.inference.planar.kasteleyn import ExpandedDual, Front, expanded_dual
+from gibbsian.inference.planar.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 
