@@ -113,8 +113,8 @@ class DiscreteFamily(ExponentialFamily, Protocol):
 
 
 @runtime_checkable
-class ClosedForm(ExponentialFamily, Protocol):
-    """An exponential family whose sums over all rows have a closed form, so that no engine is asked."""
+class ClosedForm(Protocol):
+    """What an exponential family can do whose sums over all rows have a closed form, so that no engine is asked."""
 
     def log_partition(self, theta: Array) -> float:
         """Return log Z; infinite where theta gives no distribution."""
@@ -127,8 +127,8 @@ class ClosedForm(ExponentialFamily, Protocol):
 
 
 @runtime_checkable
-class Constrained(Family, Protocol):
-    """A family of which not every theta gives a distribution."""
+class Constrained(Protocol):
+    """What a family can tell of which not every theta gives a distribution."""
 
     def require_distribution(self, theta: Array) -> None:
         """Raise `ArgumentError` unless theta gives a distribution."""

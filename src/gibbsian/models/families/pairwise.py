@@ -286,4 +286,5 @@ class PairwiseFamily:
         graph, kept = self.graph.subgraph(rest)
         edges = np.maximum(number[i], number[j])  # a coupling to a given variable acts on the bias of its other end
         edges[kept] = rest.size + np.arange(kept.size)
-        return type(self)(graph, self.variables.take(rest)), self._in_layout(number, edges)
+        hidden = int((rest >= self.graph.n_nodes - self.n_hidden).sum())
+        return type(self)(graph, self.variables.take(rest), n_hidden=hidden), self._in_layout(number, edges)
