@@ -18,6 +18,7 @@ import numpy as np
 
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
+from gibbsian.models.conditionals import Conditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
@@ -101,6 +102,9 @@ class DiscreteFamily(ExponentialFamily, Protocol):
     @property
     def scopes(self) -> Scopes:
         """Which variables share a term; ``scopes.graph`` joins every two that do."""
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others, where log Z cancels."""
 
     def factors(self, theta: Array) -> FactorGraph:
         """Return the distribution as a product of small tables over codes."""

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain, Categories, Domain
+from gibbsian.domain import AnyDomain, Categories, Continuum, Domain
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.models.states import real_numbers, whole_numbers
 
@@ -114,6 +114,11 @@ class Variables:
         """Where the values of each variable begin among all values, and where the last ones end."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Where the columns of each variable begin and end in conditionals; None for two-valued ones, with one each."""
+        return None if self.two_valued else self.offsets
+
     @cached_property
     def levels(self) -> tuple[np.ndarray, ...]:
         """The scores of each variable; refused for categories, products of which mean nothing."""
@@ -176,4 +181,6 @@ def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
         return Variables(domain.sizes, domain.values)
     if isinstance(domain, Domain):
         return Variables((2,) * n_variables, ((float(domain.low), float(domain.high)),) * n_variables)
+    if isinstance(domain, Continuum):  # the nodes of its rule
+        return Variables(tuple(domain.cardinalities(n_variables).tolist()))
     return Variables.reals(n_variables)
