@@ -7,6 +7,7 @@ import pytest
 
 import gibbsian as gb
 from family_cases import BESIDE, CASES, NAMES, case_of
+from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.family import FAMILIES, ClosedForm, Constrained, DiscreteFamily, ExponentialFamily, Family
 from gibbsian.models.interactions import Interactions
 
@@ -140,6 +141,28 @@ class TestDiscreteFamily:
         silent = directions[int((sizes > 1e-9).sum()) :]
         moved = case.theta + rng.normal(size=len(silent)) @ silent
         np.testing.assert_allclose(case.family.canonical(moved), case.family.canonical(case.theta), atol=1e-9)
+
+    def test_conditionals_are_log_odds_of_each_value(self, case):
+        family, rows = case.family, case.rows[:: max(1, len(case.rows) // 40)]
+        bound = family.conditionals(WeightedRows.of(rows, by_row=True))
+        costs, logs = bound.costs(case.theta), family.log_weights(case.theta, rows)
+        columns = iter(costs.T)
+        for i, size in enumerate(family.variables.sizes):
+            for value in range(size):
+                changed = rows.copy()
+                changed[:, i] = 1 - rows[:, i] if bound.groups is None else value
+                np.testing.assert_allclose(next(columns), logs - family.log_weights(case.theta, changed), atol=1e-10)
+                if bound.groups is None:
+                    break
+        assert next(columns, None) is None
+
+    def test_bound_losses_have_the_gradient_of_their_value(self, case, rng):
+        bound = case.family.conditionals(WeightedRows.of(case.rows, rng.random(len(case.rows))))
+        loss, h = gb.objectives.Pseudolikelihood.loss, 1e-5
+        gradient = bound.evaluate(case.theta, loss)[1]
+        for k, unit in enumerate(np.eye(case.theta.size)):
+            up, down = (bound.evaluate(case.theta + sign * h * unit, loss)[0] for sign in (1, -1))
+            assert gradient[k] == pytest.approx((up - down) / (2 * h), abs=1e-7)
 
     def test_factors_are_the_same_distribution(self, case):
         factors = case.family.factors(case.theta)

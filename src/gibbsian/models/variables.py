@@ -124,6 +124,11 @@ class Variables:
         """Where the values of each variable begin among all values, and where the last ones end."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Where the columns of each variable begin and end in conditionals; None for two-valued ones, with one each."""
+        return None if self.two_valued else self.offsets
+
     @cached_property
     def levels(self) -> tuple[np.ndarray, ...]:
         """The scores of each variable; refused for categories, products of which mean nothing."""
@@ -246,4 +251,6 @@ def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
         return Variables(domain.sizes, domain.values)
     if isinstance(domain, Domain):
         return Variables((2,) * n_variables, ((float(domain.low), float(domain.high)),) * n_variables)
+    if isinstance(domain, Continuum):  # the nodes of its rule
+        return Variables(tuple(domain.cardinalities(n_variables).tolist()))
     return Variables.reals(n_variables)

@@ -86,9 +86,9 @@ class SpanConditionals(RowConditionals):
         The rows.
     """
 
-    def __init__(self, basis: SpanBasis, indices: Array, groups: Array | None, rows: WeightedRows):
+    def __init__(self, basis: SpanBasis | NewBasis, indices: Array, groups: Array | None, rows: WeightedRows):
         self.basis, self.indices, self.groups, self.n_parameters = basis, indices, groups, indices.size
-        self.columns = spans(basis.cardinalities)
+        self.columns = spans(basis.shape.tolist())
         super().__init__(rows, row_blocks(len(rows.codes), max(indices.size, self.columns[-1].stop)))
 
     def _changes(self, codes: Array) -> Iterator[tuple[slice, Array, Array, Array]]:

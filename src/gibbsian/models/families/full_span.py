@@ -16,6 +16,7 @@ from gibbsian.backends.parallel import kept_threads
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, SpanConditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.span_basis import SpanBasis
@@ -354,6 +355,10 @@ class FullSpanFamily:
         for rows in row_blocks(len(codes), self.n_parameters):
             means += shares[rows] @ self.basis.values(self.functions, codes[rows])
         return means
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return SpanConditionals(self.basis, self.functions, self.variables.groups, rows)
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def factors(self, theta: Array) -> FactorGraph:
