@@ -148,10 +148,12 @@ class TestDiscreteFamily:
         costs, logs = bound.costs(case.theta), family.log_weights(case.theta, rows)
         columns = iter(costs.T)
         for i, size in enumerate(family.variables.sizes):
+            own = family.variables.take([i])
             for value in range(size):
-                changed = rows.copy()
-                changed[:, i] = 1 - rows[:, i] if bound.groups is None else value
-                np.testing.assert_allclose(next(columns), logs - family.log_weights(case.theta, changed), atol=1e-10)
+                changed, codes = rows.copy(), np.full((len(rows), 1), value)
+                changed[:, i] = 1 - rows[:, i] if bound.groups is None else own.rows_of(codes)[:, 0]
+                others = family.log_weights(case.theta, changed) + own.log_widths(codes)
+                np.testing.assert_allclose(next(columns), logs - others, atol=1e-10)
                 if bound.groups is None:
                     break
         assert next(columns, None) is None

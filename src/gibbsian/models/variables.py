@@ -251,6 +251,4 @@ def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
         return Variables(domain.sizes, domain.values)
     if isinstance(domain, Domain):
         return Variables((2,) * n_variables, ((float(domain.low), float(domain.high)),) * n_variables)
-    if isinstance(domain, Continuum):  # the nodes of its rule
-        return Variables(tuple(domain.cardinalities(n_variables).tolist()))
     return Variables.reals(n_variables)

@@ -16,6 +16,7 @@ from gibbsian.models.scopes import Scopes
 from gibbsian.models.span_basis import SpanBasis
 
 if TYPE_CHECKING:
+    from gibbsian.models.families.potentials import Term as NewTerm
     from gibbsian.models.potentials import Term
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
@@ -143,7 +144,7 @@ class QuadratureConditionals(RowConditionals):
 
     groups: Array
 
-    def __init__(self, terms: Sequence[Term], domain: Continuum, n_parameters: int, rows: WeightedRows):
+    def __init__(self, terms: Sequence[Term | NewTerm], domain: Continuum, n_parameters: int, rows: WeightedRows):
         (n_rows, n_variables), n_nodes = rows.codes.shape, domain.n_nodes
         self.domain, self.n_parameters = domain, n_parameters
         self.groups = np.arange(n_variables + 1) * n_nodes

@@ -17,6 +17,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.family import Array, Parts, fields_alone
@@ -384,7 +385,7 @@ class PotentialsFamily:
         levels, n_variables = levels_of(variables), len(variables)
         scopes = Scopes.sorted([*scopes, *(term.scope for term in terms)], n_variables)
         tables = TablesFamily(scopes, variables)
-        starts = dict(zip(scopes, tables.offsets.tolist(), strict=False))
+        starts = dict(zip(scopes, tables.layout.offsets.tolist(), strict=False))
         entries, columns, values = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0)]
         for term in terms:
             n_statistics = term.places.size
@@ -424,8 +425,8 @@ class PotentialsFamily:
     @cached_property
     def blocks(self) -> list[tuple[Scope, Array, Array]]:
         """For each scope the parameters that its table depends on, and for each what the entries have of it (a row)."""
-        made, starts = [], self.design.indptr
-        for scope, first, last in zip(self.scopes, self.tables.offsets[:-1], self.tables.offsets[1:], strict=True):
+        made, starts, offsets = [], self.design.indptr, self.tables.layout.offsets
+        for scope, first, last in zip(self.scopes, offsets[:-1], offsets[1:], strict=True):
             own = slice(starts[first], starts[last])
             places, rows = np.unique(self.design.indices[own], return_inverse=True)
             block = np.zeros((places.size, last - first))
@@ -486,7 +487,8 @@ class PotentialsFamily:
 
         if self.n_parameters > MAX_GAUGED:
             return np.zeros((self.n_parameters, 0))
-        spans = zip(self.tables.offsets[:-1], self.tables.offsets[1:], self.tables.shapes, strict=True)
+        layout = self.tables.layout
+        spans = zip(layout.offsets[:-1], layout.offsets[1:], layout.shapes, strict=True)
         tables = (self.design[start:stop].toarray().reshape(*shape, -1) for start, stop, shape in spans)
         triangles = []
         for part in zero_sum(zip(self.scopes, tables, strict=True)).values():
@@ -513,6 +515,10 @@ class PotentialsFamily:
     def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
         """Return the weighted mean of the statistics."""
         return self.design.T @ self.tables.mean_statistics(x, weights)
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return bind_tables(self.tables.layout, rows, self.design)
 
     def factors(self, theta: Array) -> FactorGraph:
         """Return the tables."""

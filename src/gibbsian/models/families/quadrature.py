@@ -11,6 +11,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, QuadratureConditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal, Table
 from gibbsian.models.families.potentials import (
     POTENTIALS,
@@ -203,6 +204,10 @@ class QuadratureFamily:
             if i in term.scope:
                 total += term.along(x, i, points) @ theta[term.places]
         return total
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of numbers to the log-odds against the nodes of each variable given the others."""
+        return QuadratureConditionals(self.terms, self.variables.support, self.n_parameters, rows)
 
     def given(self, nodes: Sequence[int] | Array, codes: Sequence[float] | Array) -> Given[Self]:
         """Return the family of the other variables given the numbers of some (see `Given`): the same parameters.
