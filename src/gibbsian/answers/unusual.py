@@ -30,7 +30,7 @@ def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -
     holes = data.holes
     left = np.ones(data.n_states, dtype=bool)
     if getattr(answers, "flips_rows", False) and data.states.dtype.kind == "i":
-        counts = count_completions(data)
+        counts = count_completions(data.domain, data.missing, data.n_states)
         left = counts > MOST_LISTED
         for rows in _blocks(np.flatnonzero(~left), counts):
             own[rows], likelier[rows] = _by_flips(answers.model, data, rows)
@@ -57,7 +57,9 @@ def _blocks(rows: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
 
 def _by_flips(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same of some rows, by the odds of other values over their completions."""
-    completions, columns, codes = complete_in_all_ways(data, rows), model.flip_columns, data.codes[rows]
+    missing = None if data.missing is None else data.missing[rows]
+    completions = complete_in_all_ways(data.domain, data.states[rows], missing)
+    columns, codes = model.flip_columns, data.codes[rows]
     odds = np.exp(np.minimum(-model.flip_costs(completions.states), LARGEST_EXPONENT))
     odds *= completions.posterior(model)[1][:, None]
     odds = np.add.reduceat(odds, completions.starts, axis=0)
