@@ -14,7 +14,6 @@ from gibbsian.models.layers import (
     GaussianLayer as GaussianLayer,
     SpinLayer as SpinLayer,
 )
-from gibbsian.models.local_states import LocalStates as LocalStates
 from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
 from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
 from gibbsian.models.pairwise import PairwiseModel as PairwiseModel
