@@ -16,6 +16,9 @@ from gibbsian.models.scopes import Scopes
 from gibbsian.models.span_basis import SpanBasis
 
 if TYPE_CHECKING:
+    from gibbsian.models.families.span_basis import SpanBasis as NewBasis
+
+if TYPE_CHECKING:
     from gibbsian.models.potentials import Term
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
