@@ -17,6 +17,7 @@ from gibbsian.models.span_basis import SpanBasis
 
 if TYPE_CHECKING:
     from gibbsian.models.families.potentials import Term as NewTerm
+    from gibbsian.models.families.span_basis import SpanBasis as NewBasis
     from gibbsian.models.potentials import Term
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
