@@ -8,9 +8,11 @@ from family_cases import GRAPH, NEAR, every_row
 from gibbsian.domain import BINARY, SPIN, Categories, Continuum
 from gibbsian.models import OrdinalModel, PotentialField
 from gibbsian.models import Potential as OldPotential
+from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.families.potentials import POTENTIALS, Potential, PotentialsFamily
 from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.variables import variables_of
+from gibbsian.objectives import Pseudolikelihood
 from gibbsian.samplers.continuous_gibbs import _log_density
 
 SIZES = Categories((2, 3, 2, 4, 3))
@@ -120,6 +122,21 @@ def test_given_variables_leave_the_same(pair, rng):
     states, rows = was.family.domain.from_codes(rest), given.family.variables.rows_of(rest)
     logs = was.family.replace(theta).log_weights(states)
     np.testing.assert_allclose(given.family.log_weights(theta, rows), logs, atol=1e-12)
+
+
+def test_conditionals_are_the_same(pair, rng):
+    old, new, theta, _, rows = pair
+    weights = rng.random(len(rows))
+    for by_row in (False, True):
+        was = old.conditionals(rows, weights, by_row=by_row)
+        found = new.conditionals(WeightedRows.of(rows, weights, by_row=by_row))
+        (value, gradient), loss = (
+            was.evaluate(theta, Pseudolikelihood.loss),
+            found.evaluate(theta, Pseudolikelihood.loss),
+        )
+        assert loss[0] == value
+        np.testing.assert_array_equal(loss[1], gradient)
+    np.testing.assert_array_equal(found.costs(theta), was.costs(theta))
 
 
 def test_sums_over_the_same_parts(pair):
