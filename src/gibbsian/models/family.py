@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.variables import Variables
+from gibbsian.registry import Registry
 
 Array = np.ndarray
+
+
+FAMILIES = Registry("family", "gibbsian.models", "FAMILIES")
 
 
 class Parts(NamedTuple):
@@ -102,6 +106,10 @@ class Units(Protocol):
         """Number of units."""
 
     @property
+    def kind(self) -> str:
+        """Name of the kind, as estimators and files write it."""
+
+    @property
     def width(self) -> int:
         """Number of columns of values and of fields."""
 
@@ -125,7 +133,10 @@ class Units(Protocol):
         """Draw values under given fields."""
 
     def fields_of(self, means: Array) -> Array:
-        """Return the fields under which units have these means."""
+        """Return the fields under which units have these means, kept away from certainty."""
+
+    def take(self, units: Array) -> Self:
+        """Return some of the units, in the order given."""
 
 
 class StackParts(NamedTuple):
@@ -137,21 +148,29 @@ class StackParts(NamedTuple):
 
 @runtime_checkable
 class Layered(Family, Protocol):
-    """A family of layers of units, where neighbouring layers interact."""
+    """A family of layers of units in a row: stacks, and belief networks, which end in one."""
 
     @property
     def layers(self) -> tuple[Units, ...]:
         """The layers, that of the columns first."""
 
-    @property
-    def sides(self) -> tuple[range, range]:
-        """Even and odd layers: those of one side are independent given the other."""
+    def lowest(self, theta: Array) -> StackParts:
+        """Return the biases of the two lowest layers and the weights between them."""
 
-    def fields(self, parts: StackParts, place: int, values: Sequence[Array | None]) -> Array:
-        """Return the fields of a layer, given the values of its neighbours."""
+    def log_evidence(self, theta: Array, v: Array) -> Array:
+        """Return ``log P(v) + log Z`` of rows of visible values, the hidden layers summed out exactly."""
 
-    def log_weights_of_side(self, parts: StackParts, side: int, values: Sequence[Array | None]) -> Array:
-        """Return the log-weight of the values of one side, the other side summed out."""
+    def top(self, theta: Array) -> Model[Any]:
+        """Return the stack whose normaliser is the family's: itself, or the machine at the top of a belief network."""
+
+    def draw_below(self, theta: Array, values: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+        """Return the values of all layers given those of the layers of `top`."""
+
+    def initialised(self, means: Array, rng: np.random.Generator, scale: float | None = None) -> Array:
+        """Return theta of visible units with these means, and of random weights."""
+
+    def rescaled(self, theta: Array, centres: Array, spreads: Array) -> Model[Any]:
+        """Return the distribution over ``centres + spreads u`` of one over real numbers u."""
 
 
 @runtime_checkable
@@ -209,9 +228,23 @@ class Model(Shown, Generic[F]):
         """Number of variables, hidden ones included."""
         return len(self.family.variables)
 
+    @property
+    def n_hidden(self) -> int:
+        """How many of them, the last ones, no row of data shows."""
+        return self.family.n_hidden
+
+    @property
+    def penalised(self) -> Array:
+        """Mask of the parameters that an L1 penalty may shrink."""
+        return self.family.penalised
+
     def replace(self, theta: Array) -> Self:
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
+
+    def at(self, beta: float) -> Self:
+        """Return the distribution at an inverse temperature: every parameter times beta."""
+        return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:
         """Return ``log P(x) + log Z`` of complete rows."""
@@ -220,6 +253,10 @@ class Model(Shown, Generic[F]):
     def canonical(self) -> Self:
         """Return the same distribution in the gauge in which parameters are reported."""
         return self.replace(self.family.canonical(self.theta))
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        return self.family.parameter_names(names)
 
     def interactions(self) -> Interactions:
         """Return which variables interact and how strongly."""
