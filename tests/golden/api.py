@@ -27,20 +27,22 @@ from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learners import LEARNERS, as_learner
-from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, GaussianLayer, Potential, SpinLayer
+from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, GaussianUnits, Potential, SpinUnits, StackFamily
+from gibbsian.models.family import FAMILIES, Model
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.units import domain_of
 from gibbsian.models.potentials import POTENTIALS
 from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
 from gibbsian.optimizers import OPTIMIZERS
 from gibbsian.samplers import SAMPLERS
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
 
-LAYERS = {"0/1": BinaryLayer, "-1/+1": SpinLayer}
+LAYERS = {"0/1": BinaryUnits, "-1/+1": SpinUnits}
 
 
 def registered() -> dict[str, set[str]]:
     """Return the names that the table must speak of, by kind."""
     registries: dict[str, Any] = {
-        "model": MODELS,
         "learner": LEARNERS,
         "estimator": ESTIMATORS,
         "expectation": EXPECTATIONS,
@@ -52,7 +54,8 @@ def registered() -> dict[str, set[str]]:
         "sampler": SAMPLERS,
         "layer sampler": LAYER_SAMPLERS,
     }
-    return {**{kind: set(registry.names()) for kind, registry in registries.items()}, "potential": set(POTENTIALS)}
+    found = {kind: set(registry.names()) for kind, registry in registries.items()}
+    return {**found, "model": {*MODELS, *FAMILIES}, "potential": set(POTENTIALS)}
 
 
 # == models of given parameters =======================================================================================
@@ -111,7 +114,7 @@ def _graph(n: int, edges: Any) -> Any:
 
 def names_of(model: Any) -> list[str]:
     """Return the natural name of each parameter, in the layout of theta."""
-    kind = type(model).registered_name
+    kind = type(model.family).registered_name
     if kind in ("pairwise", "higher-order"):
         return ["*".join(f"x{i}" for i in product) for product in model.products]
     if kind in ("potts", "markov-random-field"):
@@ -125,7 +128,7 @@ def names_of(model: Any) -> list[str]:
     if kind == "gaussian":
         pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.graph.edges.tolist()]
         return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
-    widths = [layer.width for layer in model.layers]
+    widths = [layer.width for layer in model.family.layers]
     units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]
     pairs = [f"{a}*{b}" for lower, upper in itertools.pairwise(units) for a in lower for b in upper]
     return [*itertools.chain(*units), *pairs]
@@ -144,15 +147,13 @@ def _layer(kind: Any, n_units: int) -> Any:
     """Return a layer of units: "0/1", "-1/+1", ("normal", deviations) or the sizes of categories."""
     if isinstance(kind, str):
         return LAYERS[kind](n_units)
-    return GaussianLayer(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalLayer(list(kind))
+    return GaussianUnits(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalUnits(list(kind))
 
 
 def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any) -> Any:
-    made = [_layer(kind, n) for kind, n in layers]
-    factory = MODELS.factory("restricted" if len(made) == 2 else "deep")
-    blank = factory.build(*made, temperature=temperature) if len(made) == 2 else factory.build(made, None, None)
-    theta = [parts[name] for name in names_of(blank)]
-    return (blank if len(made) == 2 else blank.at_temperature(temperature)).replace(np.array(theta, dtype=float))
+    blank = StackFamily(tuple(_layer(kind, n) for kind, n in layers)).build()
+    theta = np.array([parts[name] for name in names_of(blank)], dtype=float)
+    return blank.family.tempered(theta, temperature)
 
 
 def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
@@ -160,7 +161,17 @@ def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any)
         _stack(parts[f"machine{place}"], None, temperature, pair)
         for place, pair in enumerate(itertools.pairwise(layers))
     ]
-    return MODELS.factory("belief-network").stack(machines)
+    units = (machines[0].family.layers[0], *(machine.family.layers[1] for machine in machines))
+    return Model(BeliefNetworkFamily(units), np.concatenate([machine.theta for machine in machines]))
+
+
+def _layered(model: Any) -> bool:
+    return hasattr(model.family, "layers")
+
+
+def _temperature(model: Any) -> float:
+    """T of models that have one inside."""
+    return getattr(model, "temperature", 1.0)
 
 
 def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
@@ -210,10 +221,10 @@ BUILDERS = {
 # == rows of codes ====================================================================================================
 def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
     """Return rows of codes, or of numbers, as the model reads them; None is a missing cell."""
-    kind = type(model).registered_name
+    kind = type(model.family).registered_name
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
     missing = np.isnan(cells)
-    domain = model.layers[0].domain if hasattr(model, "layers") else model.domain
+    domain = domain_of(model.family.layers[0]) if _layered(model) else model.domain
     if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
         states = domain.from_codes(np.where(missing, 0, cells).astype(np.int8))
     else:
@@ -328,24 +339,25 @@ def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
 
 def _with_hidden(model: Any, data: Dataset) -> Dataset:
     """Return the rows with the hidden units after their columns, missing."""
-    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not hasattr(model, "layers") else data
+    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not _layered(model) else data
 
 
 def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
     """What a learner minimises, and its gradient by parameters of temperature 1."""
     bound = for_model(OBJECTIVES.create(name, **settings), model)
-    if hasattr(model, "layers"):
-        joint, units = model.joint(), names_of(model)[: model.joint().n_variables]
+    if _layered(model):
+        joint = model.family.joint(model.theta)
+        units = names_of(model)[: joint.n_variables]
         value, gradient = value_and_gradient(bound, joint, _ask(joint).completed(data))
         own = ["*".join(units[int(i[1:])] for i in name.split("*")) for name in names_of(joint)]
-        return {"value": value, **dict(zip(own, model.temperature * gradient, strict=True))}
+        return {"value": value, **dict(zip(own, _temperature(model) * gradient, strict=True))}
     value, gradient = value_and_gradient(bound, model, _with_hidden(model, data))
-    return {"value": value, **_named(model, model.temperature * gradient)}
+    return {"value": value, **_named(model, _temperature(model) * gradient)}
 
 
 def curvature(model: Any, data: Dataset, name: str) -> Any:
     """The trace and the norm of the matrix of second derivatives, by parameters of temperature 1."""
-    matrix = model.temperature**2 * OBJECTIVES.create(name).curvature(model, data)
+    matrix = _temperature(model)**2 * OBJECTIVES.create(name).curvature(model, data)
     return {"trace": np.trace(matrix), "norm": np.linalg.norm(matrix)}
 
 
@@ -420,13 +432,13 @@ def strengths(model: Any, data: Any) -> Any:
     """How strongly variables interact, at temperature 1."""
     found = model.interactions()
     return [
-        [list(map(int, members)), float(s) / model.temperature]
+        [list(map(int, members)), float(s) / _temperature(model)]
         for members, s in zip(found.scopes, found.strengths, strict=True)
     ]
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
-    return model.coupling_norms(apc=apc) / model.temperature
+    return model.coupling_norms(apc=apc) / _temperature(model)
 
 
 def bound_on_modes(model: Any, data: Any) -> float:
@@ -442,8 +454,7 @@ def visible_given(model: Any, data: Any, codes: Any, group: int = 0) -> Any:
     """Probabilities of the columns given codes of hidden units ("dreaming", YK15)."""
     answers = _ask(model)
     groups = answers.hidden_groups()
-    n = model.n_variables - (model.n_hidden if not hasattr(model, "layers") else 0)
-    n = model.layers[0].n_units if hasattr(model, "layers") else n
+    n = model.n_variables - model.n_hidden
     return answers.visible_given_hidden(np.array(codes, np.int8), groups[group], n, lambda: _queries(model))[0]
 
 
@@ -455,7 +466,7 @@ def expectation_of(model: Any, data: Dataset, nodes: tuple[int, ...], region: An
 
 def natural(model: Any) -> dict[str, float]:
     """The parameters that the same distribution has at temperature 1."""
-    return _named(model, np.asarray(model.theta) / model.temperature)
+    return _named(model, np.asarray(model.theta) / _temperature(model))
 
 
 def exists(model: Any, data: Dataset) -> bool:
@@ -602,8 +613,8 @@ class Fitted:
         """Natural parameters in their own gauge, or the arrays that a mixture or a Gaussian shows."""
         model = self.model
         if self.name == "classifier":
-            return {"theta": np.asarray(model.theta) / model.temperature}
-        kind = type(model).registered_name
+            return {"theta": np.asarray(model.theta) / _temperature(model)}
+        kind = type(model.family).registered_name
         if kind == "gaussian":
             return {"mean": model.mean, "precision": np.linalg.inv(model.covariance)}
         if kind == "machine-mixture":
@@ -612,8 +623,8 @@ class Fitted:
         if hasattr(model, "shown"):
             return {part: getattr(model, part) for part in model.shown if getattr(model, part, None) is not None}
         if kind == "belief-network":
-            return {"theta": model.theta / model.temperature}
-        return natural(model if hasattr(model, "layers") else model.canonical())
+            return {"theta": model.theta / _temperature(model)}
+        return natural(model if _layered(model) else model.canonical())
 
     def smallest_curvature(self, loss: str) -> float:
         """Return the least second derivative of the penalised loss where parameters are free, at temperature 1.
@@ -626,8 +637,8 @@ class Fitted:
         learner = estimator.learner
         l1, l2 = (getattr(learner, name, getattr(estimator, name, 0.0)) for name in ("l1", "l2"))
         free = np.ones(model.theta.size, bool) if not l1 else (model.theta != 0) | ~model.penalised
-        if hasattr(model, "layers"):
-            model = model.joint()
+        if _layered(model):
+            model = model.family.joint(model.theta)
             data = _ask(model).completed(estimator.read(self.rows))
             free = np.ones(model.theta.size, bool)
 
@@ -638,7 +649,7 @@ class Fitted:
         shifts = step * np.eye(free.size)[free]
         rows = [(slope(model.theta + shift) - slope(model.theta - shift))[free] / (2 * step) for shift in shifts]
         eigenvalues = np.linalg.eigvalsh((np.array(rows) + np.array(rows).T) / 2)
-        return float(eigenvalues[eigenvalues > 1e-6].min()) * model.temperature
+        return float(eigenvalues[eigenvalues > 1e-6].min()) * _temperature(model)
 
     def _read(self) -> Dataset:
         return self.estimator._read(self.rows, sample_weight=self.weights)
@@ -669,7 +680,7 @@ def _query(fitted: Fitted, text: str) -> Any:
 
 def _standard_errors(fitted: Fitted, kind: str) -> Any:
     found = gb.uncertainty.standard_errors(fitted.estimator, fitted.rows, kind, sample_weight=fitted.weights)
-    return dict(zip(names_of(found.model), found.theta_se / found.model.temperature, strict=True))
+    return dict(zip(names_of(found.model), found.theta_se / _temperature(found.model), strict=True))
 
 
 def _modes(fitted: Fitted, rows: Any = None, **how: Any) -> Any:
@@ -792,8 +803,8 @@ def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_
     sampler = LAYER_SAMPLERS.create(name)
     target = model if name == "block-gibbs" else gb.samplers.layer_path(model, "uniform", rng=rng)
     state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
-    values = state.values if name == "block-gibbs" else state.values[-1]
-    return _summary(values[:, : model.visible.width], True)
+    values = state.values[0] if name == "block-gibbs" else state.values[-1]
+    return _summary(values[:, : model.family.layers[0].width], True)
 
 
 def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:

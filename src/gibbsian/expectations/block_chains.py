@@ -9,10 +9,11 @@ units given the rest of each sample (YU20 eq. 8). Anything with `init` and a cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
 from gibbsian.inference.layer_flips import FlipSums, is_two_valued
@@ -105,6 +106,8 @@ class RestartedBlockChains:
     RestartedBlockChains(n_steps=3)
     """
 
+    on_device: ClassVar[bool] = True
+
     n_steps: int = whole(1, "Steps of each chain.", least=1)
 
     def __post_init__(self) -> None:
@@ -135,6 +138,8 @@ class PersistentBlockChains(_HiddenChainsGoOn):
     >>> gb.learners.Minibatch(free_phase=gb.expectations.PersistentBlockChains(n_chains=20)).free_phase
     PersistentBlockChains(n_steps=1, n_chains=20)
     """
+
+    on_device: ClassVar[bool] = True
 
     def __call__(
         self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
@@ -193,6 +198,8 @@ class TemperedBlockChains:
     100
     """
 
+    on_device: ClassVar[bool] = True
+
     n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
     n_chains: int = whole(100, "Chains at the machine's own temperature.", least=1)
     betas: int | np.ndarray = free(
@@ -220,8 +227,13 @@ class TemperedBlockChains:
         self, family: StackFamily, parts: StackParts, state: TemperedChains, fields: list[Array], rng: Any
     ) -> tuple[list[Array], TemperedChains]:
         """Go on with the chains; the samples are those at the machine's own temperature."""
-        path = _path(family, parts, state.base)
-        chains, _ = Tempering(self.betas).step(path, state.chains, rng, self.n_steps)
+        there = twin("layer_programs")
+        if there is None:
+            path = _path(family, parts, state.base)
+            chains, _ = Tempering(self.betas).step(path, state.chains, rng, self.n_steps)
+        else:
+            path = PathUnits(family, parts, state.base, 0)
+            chains = there.tempered(path, self.ladder, state.chains, self.n_steps, rng)
         coldest = family.spread_side(0, path.split(chains.values[-1], 0))
         return family.means_of_side(parts, 1, coldest), state._replace(chains=chains)
 

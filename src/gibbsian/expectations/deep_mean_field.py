@@ -11,10 +11,12 @@ cells of the visible layer are hidden units of their row.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibbsian.backends.device import library_of
 from gibbsian.errors import MissingValuesError
 from gibbsian.expectations.convergence import sweep
 from gibbsian.models.family import StackParts, Units
@@ -80,27 +82,44 @@ class DeepMeanField:
         missing : bool ndarray of the same shape, optional
             Columns that were not observed, whatever `v` has there: hidden units of that row.
         """
-        means = upward_means(family, parts, v if missing is None else _filled(family, parts, v, missing))
-        fields = [np.zeros_like(part) for part in means]
-        even, odd = family.sides
+        library, means = library_of(v), upward_means(family, parts, v if missing is None else _filled(family, parts, v, missing))
+        fields = [library.zeros_like(part) for part in means]
         # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
-        said = means[0] @ parts.weights[0] + parts.biases[1] if missing is None else None
+        said = None if missing is not None else means[0] @ parts.weights[0] + parts.biases[1]
 
-        def update(place: int) -> float:
+        def update(place: int) -> Any:
             if place == 1 and said is not None:
                 fields[1] = said + means[2] @ parts.weights[1].T if len(means) > 2 else said
             else:
                 fields[place] = family.fields(parts, place, means)
             updated = family.layers[place].means(fields[place])
-            if place == 0 and missing is not None:
-                updated = np.where(missing, updated, means[0])
-            change = float(np.abs(updated - means[place]).max(initial=0.0))
-            means[place] = updated
-            return change
+            return library.where(missing, updated, means[0]) if place == 0 and missing is not None else updated
 
+        even, odd = family.sides
         places = (*odd, *(even[1:] if missing is None else even))
-        rounds, change = sweep(update, places, self.max_iter, self.tol)
+        rounds, change = (self._settle if library is np else self._settle_there)(update, places, means)
         return Posterior(tuple(means), tuple(fields), rounds, change, missing)
+
+    def _settle(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, float]:
+        """Update until no mean moves; return the rounds, and the largest change in the last."""
+
+        def moved(place: int) -> float:
+            before, means[place] = means[place], update(place)
+            return float(np.abs(means[place] - before).max(initial=0.0))
+
+        return sweep(moved, places, self.max_iter, self.tol)
+
+    def _settle_there(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, Any]:
+        """The same on a device, which makes all rounds: after the last that is needed nothing moves."""
+        moving, change = means[0].new_ones((), dtype=bool), means[0].new_zeros(())
+        for _ in range(self.max_iter):
+            change = change * 0.0
+            for place in places:
+                before, after = means[place], update(place)
+                change = (after - before).abs().amax().maximum(change)
+                means[place] = after.where(moving, before)
+            moving = moving & (change > self.tol)
+        return self.max_iter, change
 
 
 def _filled(family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
@@ -116,11 +135,11 @@ def upward_means(family: StackFamily, parts: StackParts, v: np.ndarray) -> list[
     A layer that will hear from above counts what it hears from below twice (Salakhutdinov and Hinton 2009).
 
     """
-    means = [np.asarray(v, dtype=parts.biases[0].dtype)]
+    means = [v if library_of(v) is not np else np.asarray(v, dtype=parts.biases[0].dtype)]
     top = len(family.layers) - 1
     for place in range(1, top + 1):
         heard = means[-1] @ parts.weights[place - 1] * (1.0 if place == top else 2.0)
-        means.append(family.layers[place].means((heard + parts.biases[place]).astype(means[0].dtype)))
+        means.append(family.layers[place].means(heard + parts.biases[place]))
     return means
 
 

@@ -66,7 +66,7 @@ class Watched:
 
     def _scores(self, parts: StackParts, filled: np.ndarray) -> Iterable[np.ndarray]:
         """Return the log-probabilities of a unit of each row, for each row of `units`."""
-        there, found = twin("layers"), None
+        there, found = twin("layer_programs"), None
         if there is not None:
             owner = self if self.rows.data.missing is None else None  # rows without holes stay as they are
             found = there.unit_scores(owner, self.family, parts, lambda: self._values(filled), self.units)

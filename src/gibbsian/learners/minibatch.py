@@ -256,7 +256,7 @@ class Minibatch(Learner):
         problem = MinibatchProblem(
             model, rows, LESSONS.of(model.family)(self, model.family, rows), scale, repr(self.phase(model.family)), *penalties
         )
-        there = twin("layers")
+        there = twin("layer_programs")
         if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
             return problem
         left_to_cpu(reason)
@@ -312,7 +312,7 @@ class Minibatch(Learner):
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
-        plan, there = self._plan(problem, progress, rng), twin("layers")
+        plan, there = self._plan(problem, progress, rng), twin("layer_programs")
         if there is None:
             after = self._taught(problem, progress, plan, rng)
         else:
@@ -397,7 +397,7 @@ class Minibatch(Learner):
 
     def kept(self, state: LearnerState) -> LearnerState | None:
         """Return the state where learning goes on after a fit with its chains; a device forgets it."""
-        if (there := twin("layers")) is not None:
+        if (there := twin("layer_programs")) is not None:
             there.forget(state.problem)
         return state if state.problem.lessons.goes_on else None
 

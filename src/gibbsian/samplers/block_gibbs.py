@@ -86,7 +86,7 @@ class BlockGibbs:
     ) -> tuple[BlockState, BlockInfo]:
         """Return the chains some steps later."""
         check_whole_number("n_steps", n_steps, least=0)
-        family, parts, there = stack.family, stack.parts, twin("layers")
+        family, parts, there = stack.family, stack.parts, twin("layer_programs")
         values = family.spread_side(0, state.values)
         if there is not None:
             values = there.gibbs(stack, values, n_steps, rng)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.backends.device import library_of, twin
+from gibbsian.backends.device import layer_kernels, library_of, twin
 from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -214,8 +214,8 @@ class PathUnits:
     def log_weights(self, x: Any, features: Any, beta: Any) -> Any:
         """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
         family, summed = self.family, 1 - self.walked
-        linear = [self.offsets(place, beta) for place in family.sides[self.walked]]
-        total = x @ (linear[0] if len(linear) == 1 else library_of(x).concatenate(linear))
+        linear = _beside([self.offsets(place, beta) for place in family.sides[self.walked]])
+        total = layer_kernels(x).dot(x, linear)
         for place, own in zip(family.sides[summed], self.split(features, summed), strict=True):
             total = total + family.layers[place].log_normaliser(self.offsets(place, beta) + beta * own)
         return total
@@ -237,7 +237,7 @@ class PathUnits:
 
 
 def _beside(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else library_of(parts[0]).concatenate(parts, 1)
+    return parts[0] if len(parts) == 1 else library_of(parts[0]).concatenate(parts, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,14 +306,14 @@ class LayerPath(SteppedPath):
 
     def walk(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
         """Move the groups, each on a thread, or all as one on a device."""
-        there = twin("layers")
+        there = twin("layer_programs")
         return super().walk(walkers, places) if there is None else there.walk(self.units, walkers, places)
 
     def exchanged(
         self, walkers: list[Groups], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move the walkers place by place, or all as one on a device."""
-        there = twin("layers")
+        there = twin("layer_programs")
         if there is None:
             return super().exchanged(walkers, places, n_sweeps, numbers, rng)
         return there.exchanged(self.units, walkers, places, n_sweeps, numbers, rng)

@@ -166,6 +166,11 @@ def affine(values, weights, biases=None):
     return fields
 
 
+def dot(values, weights):
+    """Return the sum of the columns of each row of values times weights."""
+    return values @ weights
+
+
 def two_valued_means(fields, low):
     """Return the means of units of the values `low` (0 or -1) and 1."""
     if low:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.backends.device import layer_kernels
+from gibbsian.backends.device import layer_kernels, library_of
 from gibbsian.blocks import spans
 from gibbsian.domain import DOMAINS, MOST_VALUES, REALS, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
@@ -350,7 +350,8 @@ def idle_means(layer: Units) -> np.ndarray:
 
 def log_probability(layer: Units, fields: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the log-probability of each row of values of a layer given its fields."""
-    return np.einsum("mi,mi->m", fields, values) + layer.log_measure(values) - layer.log_normaliser(fields)
+    products = library_of(fields).einsum("mi,mi->m", fields, values)
+    return products + layer.log_measure(values) - layer.log_normaliser(fields)
 
 
 def mean_values(layer: Units, data: Any) -> np.ndarray:
