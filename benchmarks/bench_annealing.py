@@ -70,7 +70,7 @@ def numpy_anneal(model: gb.PairwiseModel, rng: np.random.Generator) -> np.ndarra
 
 
 def spreads(name: str, model: gb.PairwiseModel) -> None:
-    truth = gb.inference.exact(model).log_partition()
+    truth = gb.inference.exact(model).log_partition
     even, plain, summed = Annealing(WALKERS, 1000), variable_path(model), variable_path(model, marginalise=True)
     methods = [(even, variable_path(model, "uniform")), (even, plain), (even.adapted(plain, rng=1), plain)]
     methods += [(even, summed), (even.adapted(summed, rng=1), summed)]

@@ -58,7 +58,7 @@ def against_exact(name: str, graph: Callable[[], Any], domain: Any, n_machines: 
         begun = time.perf_counter()
         _, log_weight, _ = annealed(lambda *sizes, m=model: cooled_states(m, *sizes, rng), model.log_weights)
         between = time.perf_counter()
-        best, _ = gb.inference.exact(model).most_probable()
+        best, _ = gb.inference.exact(model).mode
         if number:  # the first may compile
             seconds += (between - begun, time.perf_counter() - between)
             found += log_weight >= model.log_weights(best[None])[0] - SAME

@@ -222,7 +222,7 @@ def fit_sklearn(
 def score(model: RestrictedModel, states: np.ndarray) -> float:
     blocks = np.array_split(states, max(1, len(states) // 1000))
     total = sum(float(model.log_weights(block.astype(np.float64)).sum()) for block in blocks)
-    return total / len(states) - exact(model).log_partition()
+    return total / len(states) - exact(model).log_partition
 
 
 def mean_score(fits: list[tuple[RestrictedModel, float]], states: np.ndarray) -> float:

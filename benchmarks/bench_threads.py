@@ -47,7 +47,7 @@ def gibbs(graph: gb.Graph, scale: float, n_chains: int, n_sweeps: int, name: str
 
 def enumeration() -> Callable[[], object]:
     model = random_model(gb.graphs.complete(22), 0.1, np.random.default_rng(0))
-    return lambda: exact(model).moments()
+    return lambda: exact(model).moments
 
 
 def greedy() -> Callable[[], object]:

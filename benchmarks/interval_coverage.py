@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
 def log_partition(family: str, number: int, betas: int) -> Outcome:
     """Bracket log Z of one machine, and compare it with the exact one."""
     model, rng = machine(family, number)
-    truth = exact(model).log_partition()
+    truth = exact(model).log_partition
     found, flagged, seconds = watched(lambda: answers_about(model).log_partition_interval(rng, 100, betas))
     held = found.lower - 1e-9 <= truth <= found.upper + 1e-9
     return Outcome(float(held), flagged or found.trouble is not None, found.upper - found.lower, seconds)
@@ -122,7 +122,7 @@ def expectation(family: str, number: int, method: str) -> Outcome:
     Layers have chains of their own; the other methods see all units as the variables of a pairwise machine.
     """
     model, rng = machine(family, number)
-    truth = exact(model).moments().statistics
+    truth = exact(model).moments
     layered = hasattr(model, "joint") and method not in ("monte-carlo", "auto")
     answers = answers_about(model.joint() if layered else model)
     # as many draws as the others have sweeps; each draw of layers is a chain of a thousand steps

@@ -84,7 +84,7 @@ def all_works() -> list[Work]:
         _rbm("the same, float64", images, "float64", "rbm in float64"),
         Work(
             "marginals of a 12x12 lattice, exact",
-            lambda: exact(model).moments(),
+            lambda: exact(model).moments,
             lambda: np.exp(np.zeros(works.GRID**2 * 2**works.GRID)),
             "an exponential a state of the front",
             "marginals",

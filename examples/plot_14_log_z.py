@@ -13,7 +13,7 @@ import gibbsian as gb
 
 rng = np.random.default_rng(0)
 model = gb.PairwiseModel.build(gb.graphs.complete(16), rng.normal(0, 0.2, 16), rng.normal(0, 0.35, 120))
-exact = gb.inference.exact(model).log_partition()
+exact = gb.inference.exact(model).log_partition
 steps = [10, 30, 100, 300, 1000]
 intervals = [
     gb.diagnostics.log_partition_interval(model, "gibbs", gb.samplers.Annealing(betas=n), rng=0, warn=False)

@@ -28,8 +28,8 @@ couplings = np.linspace(0.1, 0.8, 15)
 fig, ax = plt.subplots(figsize=(6, 4.2))
 for size in (6, 12, 24):
     graph = gb.graphs.grid(size, size)
-    zero = gb.PairwiseModel.zeros(graph, bias=False)
-    found = [gb.inference.Planar(zero.replace(np.full(graph.n_edges, k))).log_partition() for k in couplings]
+    engine = gb.inference.Planar(gb.PairwiseModel.zeros(graph, bias=False).family)
+    found = [engine.at(np.full(graph.n_edges, k)).log_partition for k in couplings]
     ax.plot(couplings, np.array(found) / size**2, "o", ms=4, label=f"{size} x {size}, exact")
 ax.plot(couplings, [onsager(k) for k in couplings], "k-", lw=1, label="infinite (Onsager)")
 ax.axvline(np.log(1 + np.sqrt(2)) / 2, color="0.8", zorder=0)

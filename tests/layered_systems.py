@@ -7,8 +7,7 @@ import numpy as np
 import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
-from gibbsian.inference import LayerSums, exact
-from gibbsian.inference.base import Moments
+from gibbsian.inference import ExactAnswers, LayerSums, exact
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.settings import settings_of
@@ -55,11 +54,11 @@ def statistics_of(v: np.ndarray, h: np.ndarray, law: np.ndarray) -> np.ndarray:
 
 
 def log_partition(model: RestrictedModel) -> float:
-    return exact(model).log_partition()
+    return exact(model).log_partition
 
 
-def moments(model: RestrictedModel, side: str = "auto") -> Moments:
-    return LayerSums(model, side=side).moments()
+def layer_sums(model: RestrictedModel, side: str = "auto") -> ExactAnswers:
+    return LayerSums(model.family, side=side).at(model.theta)
 
 
 def log_likelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
@@ -71,7 +70,7 @@ def likelihood_gradient(model: RestrictedModel, states: np.ndarray, weights: np.
     """Gradient of the mean log P(v) by theta: clamped less free moments, over the temperature."""
     v = model.visible.encode(np.asarray(states))
     clamped = model.mean_statistics(v, model.hidden_means(v), weights)
-    return (clamped - moments(model).statistics) / model.temperature
+    return (clamped - exact(model).moments) / model.temperature
 
 
 def rows_of(layer: Layer, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:

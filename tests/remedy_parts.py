@@ -52,6 +52,7 @@ from remedy_rows import (
     structure,
     within,
 )
+from systems import ask as by
 
 THREE = gb.graphs.complete(3)
 SPINS = gb.PairwiseModel.build(THREE, np.zeros(3), [0.5, 0.0, 0.2])
@@ -152,7 +153,7 @@ MODELS = [
     ),
     swap(
         "a temperature of a belief network",
-        lambda model: model.at_temperature(2.0),
+        lambda model: model.at(0.5),
         Later(network),
         Later(lambda: network().top),
         Later(lambda: gb.models.DeepModel.build([BinaryLayer(2)] * 3)),
@@ -288,8 +289,8 @@ MODELS = [
     ),
     swap(
         "a temperature of a mixture",
-        lambda how: fitted("mixture").model_.at_temperature(**how) if how else fitted("mixture").model_,
-        {"temperature": 2.0},
+        lambda how: fitted("mixture").model_.at(**how) if how else fitted("mixture").model_,
+        {"beta": 0.5},
         {},
         says="leave `temperature` out",
     ),
@@ -565,26 +566,35 @@ ENGINES = [
     ),
     swap(
         "elimination of everything",
-        lambda graph: gb.inference.Elimination(gb.PairwiseModel.zeros(graph)).log_partition(),
+        lambda graph: by(gb.inference.Elimination, gb.PairwiseModel.zeros(graph)).log_partition,
         Later(lambda: gb.graphs.complete(60)),
         Later(lambda: chain(60)),
         says="sampling",
     ),
     swap(
         "tables of everything",
-        lambda graph: gb.inference.FactorElimination(
-            models.PottsModel.zeros(graph, domain.Categories((3,) * 40))
-        ).log_partition(),
+        lambda graph: (
+            by(
+                gb.inference.FactorElimination, models.PottsModel.zeros(graph, domain.Categories((3,) * 40))
+            ).log_partition
+        ),
         Later(lambda: gb.graphs.complete(40)),
         Later(lambda: chain(40)),
         says="sampling",
     ),
     swap(
         "means of categories",
-        lambda ask: getattr(gb.inference.exact(POTTS), ask[0])(*ask[1:]),
-        ("means",),
-        ("marginal", (0,)),
+        lambda question: question(gb.inference.exact(POTTS)),
+        lambda answers: answers.means,
+        lambda answers: answers.marginal((0,)),
         says="marginal(nodes)",
+    ),
+    swap(
+        "means of the values of layers",
+        lambda question: question(gb.inference.exact(LAYERS)),
+        lambda answers: answers.means,
+        lambda answers: answers.moments,
+        says="`moments`",
     ),
     swap(
         "missing Gaussian cells of layers",
@@ -600,18 +610,21 @@ ENGINES = [
         LAYERS,
         says="discrete",
     ),
-    swap("an unknown side of layers", lambda side: gb.inference.LayerSums(LAYERS, side=side), "left"),
+    swap("an unknown side of layers", lambda side: gb.inference.LayerSums(LAYERS.family, side=side), "left"),
     swap(
         "sums over real layers",
-        lambda side: gb.inference.LayerSums(REAL_LAYERS, side=side),
+        lambda side: gb.inference.LayerSums(REAL_LAYERS.family, side=side),
         "visible",
         "hidden",
         says="the other",
     ),
     Row(
         "Pfaffians of a graph that is not planar",
-        lambda engine, model: engine(model).log_partition(),
-        {"engine": gb.inference.Planar, "model": gb.PairwiseModel.zeros(gb.graphs.complete(5))},
+        lambda engine, model: engine(model).log_partition,
+        {
+            "engine": lambda model: by(gb.inference.Planar, model),
+            "model": gb.PairwiseModel.zeros(gb.graphs.complete(5)),
+        },
         ({"engine": gb.inference.exact},),
         "gb.inference.exact(model)",
     ),
@@ -1182,46 +1195,31 @@ POTTS_CHAIN = models.PottsModel.zeros(chain(20), domain.Categories((3,) * 20))
 COSTS = [
     Row(
         "second moments in no time",
-        lambda question, max_seconds: getattr(gb.inference.Elimination(CHAIN, max_seconds), question)(),
+        lambda question, max_seconds: getattr(by(gb.inference.Elimination, CHAIN, max_seconds), question),
         {"question": "second_moments", "max_seconds": 1e-4},
         ({"question": "moments"}, {"max_seconds": 10.0}),
-        "ask for moments() over the edges, or raise `max_seconds`",
+        "ask for `moments`, over the edges, or raise `max_seconds`",
     ),
     Row(
         "a joint marginal in no time",
-        lambda nodes, max_seconds: gb.inference.FactorElimination(POTTS_CHAIN, max_seconds).marginal(nodes),
+        lambda nodes, max_seconds: by(gb.inference.FactorElimination, POTTS_CHAIN, max_seconds).marginal(nodes),
         {"nodes": [0, 10, 19], "max_seconds": 1e-3},
         ({"nodes": [0]}, {"max_seconds": 10.0}),
         "ask for fewer, or raise `max_seconds`",
     ),
     Row(
         "a ground state in no time",
-        lambda question, max_seconds: getattr(gb.inference.Planar(FERRO, max_seconds), question)(),
-        {"question": "most_probable", "max_seconds": 1e-9},
+        lambda question, max_seconds: getattr(by(gb.inference.Planar, FERRO, max_seconds), question),
+        {"question": "mode", "max_seconds": 1e-9},
         ({"question": "moments"}, {"max_seconds": 10.0}),
         "ask for less, or raise `max_seconds`",
     ),
     Row(
-        "fields that a plan does not know",
-        lambda how: how(gb.PairwiseModel.build(gb.graphs.grid(20, 20), np.ones(400), np.full(760, 0.3))),
-        {
-            "how": Later(
-                lambda: (
-                    lambda model: gb.inference.plan_exact(
-                        gb.PairwiseModel.build(gb.graphs.grid(20, 20), None, np.full(760, 0.3))
-                    )(model).log_partition()
-                )
-            )
-        },
-        ({"how": gb.inference.exact},),
-        "build an engine for it",
-    ),
-    Row(
         "Pfaffians of a glass",
         lambda engine, model: engine(model),
-        {"engine": lambda model: gb.inference.Planar(model).log_partition(), "model": GLASS},
+        {"engine": lambda model: by(gb.inference.Planar, model).log_partition, "model": GLASS},
         (
-            {"engine": lambda model: gb.inference.Elimination(model).log_partition()},
+            {"engine": lambda model: by(gb.inference.Elimination, model).log_partition},
             {"engine": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
             {"model": gb.PairwiseModel.build(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
         ),
@@ -1230,7 +1228,7 @@ COSTS = [
     Row(
         "the mode of continuous values",
         lambda how: how(asked("field")),
-        {"how": lambda machine: gb.inference.exact(machine.model_).most_probable()},
+        {"how": lambda machine: gb.inference.exact(machine.model_).mode},
         ({"how": lambda machine: machine.most_probable()},),
         "most_probable",
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
+from gibbsian.inference import Engine
 from gibbsian.models import MODELS
 
 
@@ -25,14 +27,14 @@ def exact_law(model) -> tuple[np.ndarray, np.ndarray, float]:
     return states, np.exp(log_weights - log_partition), log_partition
 
 
-def random_model(graph, rng, domain=SPIN, scale=0.6, temperature=1.0, bias=True) -> gb.PairwiseModel:
+def random_model(graph, rng, domain=SPIN, scale=0.6, bias=True) -> gb.PairwiseModel:
     size = graph.n_edges + graph.n_nodes * bias
-    return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, temperature, bias)
+    return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, bias)
 
 
-def random_model_of(name, graph, rng, domain=SPIN, scale=0.6, temperature=1.0):
+def random_model_of(name, graph, rng, domain=SPIN, scale=0.6):
     """A model of any registered kind with random parameters."""
-    zeros = MODELS.factory(name).zeros(graph, domain, temperature=temperature)
+    zeros = MODELS.factory(name).zeros(graph, domain)
     return zeros.replace(rng.normal(scale=scale, size=zeros.theta.size))
 
 
@@ -66,3 +68,8 @@ def sampled_data(model, n_rows, rng) -> gb.Dataset:
     """Rows drawn exactly from a small model."""
     states, probabilities, _ = exact_law(model)
     return dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], model.domain)
+
+
+def ask(engine: type[Engine], model: Any, max_seconds: float = 60.0) -> Any:
+    """Exact answers about a model by one engine."""
+    return engine(model.family, max_seconds).at(model.theta)

@@ -35,7 +35,7 @@ def test_a_rise_is_seen():
 
 
 def test_the_slope_of_the_divergence_is_the_gradient_of_the_likelihood(rng):
-    model = yk15_hidden._start(2, rng, temperature=1.5)
+    model = yk15_hidden._start(2, rng).at(1 / 1.5)
     rows = rng.integers(2, size=(40, 3))
     data = yk15_hidden.with_hidden(Dataset.read(rows, coding="binary"), 2)
     _, gradient = value_and_gradient(Likelihood(), model, data)

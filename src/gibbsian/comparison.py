@@ -190,4 +190,4 @@ def _with_distances(rows: list[Comparison], training: Dataset, asked: Machine) -
 
 def _parameters(machine: Machine) -> np.ndarray:
     """The parameters, in a gauge where equal distributions have equal ones."""
-    return machine.model_.canonical().theta
+    return machine.reported_model.canonical().theta

@@ -30,7 +30,7 @@ def enumerated(model, data, columns):
 
 @pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
 def test_probabilities_and_decisions_of_every_model(name, domain, rng):
-    model = random_model_of(name, SMALL, rng, domain, scale=0.9, temperature=1.3)
+    model = random_model_of(name, SMALL, rng, domain, scale=0.9)
     data = sampled_data(model, 20, rng)
     holes = rng.random(data.states.shape) < 0.2
     data = gb.Dataset.of_states(data.states, data.coding, names=data.names, missing=holes).hide(COLUMNS)

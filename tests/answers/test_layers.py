@@ -181,7 +181,7 @@ def test_block_gibbs_keeps_the_exact_distribution(name):
     chains = BlockGibbs().init(folded, n, rng, exact(folded).sample_layers(n, rng)[0])
     values = BlockGibbs().step(folded, chains, rng, 3)[0].values
     statistics = folded.mean_statistics(values, folded.draw_hidden(values, rng))
-    truth = exact(folded).moments().statistics
+    truth = exact(folded).moments
     # statistics are bounded by 1, so their errors by 1 / sqrt(n)
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
@@ -196,7 +196,7 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_distribution(name):
         values[place] = model.draw(place, values, rng)
     even, odd = model.fold_values(values)
     statistics = model.unfold(model.folded().mean_statistics(even, odd))
-    truth = exact(model).moments().statistics
+    truth = exact(model).moments
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
 

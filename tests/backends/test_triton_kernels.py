@@ -28,7 +28,7 @@ def test_fused_losses(kernel, precision, interpreted):
     from gibbsian.backends.torch import products
 
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(7), temperature=0.8)
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(7))
     layout = model.flip_layout(rng.integers(0, 2, (50, 7)) * 2 - 1)
     theta, found = rng.normal(0, 0.7, model.theta.size), []
     for yes in (False, True):

@@ -1,6 +1,5 @@
 """Every exact engine on the price list against sums over all states, for every model that it serves."""
 
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -14,13 +13,13 @@ from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import as_layer
 from layered_systems import all_values, random_machine
-from systems import exact_law, models_with_domains, random_model_of
+from systems import ask, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 
 
 def _flat(name, domain):
-    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=0.8, temperature=1.3)
+    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=0.8)
 
 
 def _full_span(rng):
@@ -30,16 +29,16 @@ def _full_span(rng):
 def _stack(kind, rng):
     layers = [as_layer(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
     if kind == "deep":
-        zeros = DeepModel.build(layers, temperature=1.3)
+        zeros = DeepModel.build(layers)
         return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
-    machines = [random_machine(lower, upper, rng, temperature=1.3) for lower, upper in pairwise(layers)]
+    machines = [random_machine(lower, upper, rng) for lower, upper in pairwise(layers)]
     return BeliefNetwork.stack(machines)
 
 
 MODELS = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "full-span": _full_span,
-    "restricted": lambda rng: random_machine("binary", "categorical", rng, temperature=1.3),
+    "restricted": lambda rng: random_machine("binary", "categorical", rng),
     "deep": lambda rng: _stack("deep", rng),
     "belief-network": lambda rng: _stack("network", rng),
 }
@@ -47,20 +46,20 @@ CASES = [
     (engine, name)
     for engine in ENGINES
     for name, build in MODELS.items()
-    if ENGINES.factory(engine).price(build(np.random.default_rng(0))) is not None
+    if ENGINES.factory(engine).price(build(np.random.default_rng(0)).family) is not None
 ]
 # Layer sums answer log Z, moments and samples only.
 WHOLE = [case for case in CASES if ENGINES.trait(case[0], "whole", True)]
 
 
-def build_engine(case, rng):
+def answers_of(case, rng):
     name, model_name = case
-    return ENGINES.factory(name)(MODELS[model_name](rng))
+    return ask(ENGINES.factory(name), MODELS[model_name](rng))
 
 
 @pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
-def engine(request, rng):
-    return build_engine(request.param, rng)
+def answers(request, rng):
+    return answers_of(request.param, rng)
 
 
 def visible_law(model):
@@ -78,61 +77,84 @@ def test_every_engine_serves_some_model_and_every_model_has_an_engine():
     assert {name for _, name in CASES} == set(MODELS)
 
 
-def test_log_partition_is_the_sum_over_all_states(engine):
-    assert engine.log_partition() == pytest.approx(visible_law(engine.model)[2], abs=1e-11)
+def test_log_partition_is_the_sum_over_all_states(answers):
+    assert answers.log_partition == pytest.approx(visible_law(answers.model)[2], abs=1e-11)
 
 
-def test_moments_are_the_slopes_of_log_z(engine, rng):
-    model = engine.model
+def test_moments_are_the_slopes_of_log_z(answers, rng):
+    model = answers.model
     if isinstance(model, BeliefNetwork):
         with pytest.raises(gb.errors.ArgumentError, match="no moments"):
-            engine.moments()
+            answers.moments  # noqa: B018
         return
-    moments = engine.moments()
-    assert moments.log_partition == pytest.approx(engine.log_partition(), abs=1e-12)
     direction, step = rng.normal(size=model.theta.size), 1e-5
     up, down = (visible_law(model.replace(model.theta + s * direction))[2] for s in (step, -step))
-    slope = moments.statistics @ direction / model.temperature
+    slope = answers.moments @ direction
     assert slope == pytest.approx((up - down) / (2 * step), abs=1e-7)
 
 
-def test_samples_have_the_distribution(engine, rng):
-    states, probabilities, _ = visible_law(engine.model)
-    drawn = engine.sample(20_000, rng)
+def test_samples_have_the_distribution(answers, rng):
+    states, probabilities, _ = visible_law(answers.model)
+    drawn = answers.sample(20_000, rng)
     counts = [(drawn == state).all(axis=1).sum() for state in states]
     assert sum(counts) == len(drawn)
     assert stats.chisquare(counts, 20_000 * probabilities).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("case", WHOLE, ids=lambda case: "-".join(case))
-def test_marginals_and_the_most_probable_state(case, rng):
-    engine = build_engine(case, rng)
-    model = engine.model
+def test_marginals_and_the_mode(case, rng):
+    answers = answers_of(case, rng)
+    model = answers.model
     states, probabilities, _ = visible_law(model)
     codes = model.domain.to_codes(states)
     table = np.zeros(model.domain.cardinalities(model.n_variables)[[2, 0]])
     np.add.at(table, (codes[:, 2], codes[:, 0]), probabilities)
-    np.testing.assert_allclose(engine.marginal([2, 0]), table, atol=1e-12)
-    state, log_probability = engine.most_probable()
+    np.testing.assert_allclose(answers.marginal([2, 0]), table, atol=1e-12)
+    state, log_probability = answers.mode
     assert log_probability == pytest.approx(np.log(probabilities.max()), abs=1e-11)
     assert model.log_weights(state[None])[0] == pytest.approx(model.log_weights(states).max(), abs=1e-11)
 
 
-def test_the_same_engine_at_other_parameters(engine, rng):
-    """What is handed on must not depend on the parameters."""
-    engine.log_partition()
-    other = engine.model.replace(rng.normal(size=engine.model.theta.size))
-    assert engine.at(other).model is other
-    assert engine.at(other).log_partition() == type(engine)(other).log_partition()
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: "-".join(case))
+def test_means_and_second_moments(case, rng):
+    answers = answers_of(case, rng)
+    domain, n = answers.model.domain, answers.model.n_variables
+    if domain.name == "categorical" and domain.values is None:
+        with pytest.raises(gb.errors.ArgumentError, match="not numbers"):
+            answers.means  # noqa: B018
+        return
+    states, probabilities, _ = visible_law(answers.model)
+    levels, codes = domain.levels(n), domain.to_codes(states)
+    numbers = np.column_stack([levels[i][codes[:, i]] for i in range(n)])
+    np.testing.assert_allclose(answers.means, probabilities @ numbers, atol=1e-12)
+    np.testing.assert_allclose(answers.second_moments, (numbers.T * probabilities) @ numbers, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in WHOLE], ids=lambda case: "-".join(case))
+@pytest.mark.parametrize("question", ["means", "second_moments", "mode"])
+def test_what_sums_over_layers_do_not_know_is_refused(case, question, rng):
+    with pytest.raises(gb.errors.ArgumentError, match=f"{question} is not known by a sum over"):
+        getattr(answers_of(case, rng), question)
+
+
+def test_one_engine_answers_at_any_parameters(answers, rng):
+    """What an engine has planned or computed must not depend on the parameters it was asked at."""
+    engine, first = answers.engine, answers.log_partition
+    theta = rng.normal(size=answers.theta.size)
+    other = engine.at(theta)
+    assert other.log_partition == ask(type(engine), answers.model.replace(theta)).log_partition
+    one, again = (answers.sample(3, np.random.default_rng(0)) for answers in (other, engine.at(theta)))
+    np.testing.assert_array_equal(one, again)
+    assert engine.at(answers.theta).log_partition == first
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_cheapest_is_chosen_and_once(name, rng, monkeypatch):
     model = MODELS[name](rng)
-    prices = [ENGINES.factory(engine).price(model) for engine in ENGINES]
-    assert predict_cost(model).seconds == min(price.seconds for price in prices if price is not None)
-    chosen, plan = exact(model), plan_exact(model)
-    assert chosen.cost == predict_cost(model)
-    monkeypatch.setattr(sys.modules["gibbsian.inference.choice"], "_offers", None)
-    assert type(plan(model)) is type(chosen)
-    assert plan(model).log_partition() == chosen.log_partition()
+    prices = [ENGINES.factory(engine).price(model.family) for engine in ENGINES]
+    assert predict_cost(model.family).seconds == min(price.seconds for price in prices if price is not None)
+    answers, engine = exact(model), plan_exact(model.family)
+    assert engine.cost == predict_cost(model.family)
+    monkeypatch.setattr("gibbsian.inference.engine._offers", None)
+    assert type(engine) is type(answers.engine)
+    assert engine.at(model.theta).log_partition == answers.log_partition

@@ -23,7 +23,7 @@ def expectation(name):
 
 @pytest.fixture(params=[gb.graphs.complete(4), gb.graphs.grid(2, 3)], ids=["complete", "grid"])
 def model(request, rng, domain):
-    return random_model(request.param, rng, domain, scale=0.5, temperature=1.2)
+    return random_model(request.param, rng, domain, scale=0.5)
 
 
 def test_keeps_the_contract(expectation):

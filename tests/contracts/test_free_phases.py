@@ -44,7 +44,7 @@ def phase(name) -> FreePhase:
 @pytest.fixture(params=KINDS)
 def model(request) -> RestrictedModel:
     scale = 0.8 if request.param == "binary" else 0.4
-    return random_machine(request.param, request.param, np.random.default_rng(1), 4, 3, scale, temperature=1.2)
+    return random_machine(request.param, request.param, np.random.default_rng(1), 4, 3, scale)
 
 
 def rows_of(model: RestrictedModel, n_rows: int, rng: np.random.Generator) -> Dataset:

@@ -15,7 +15,7 @@ GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 @pytest.fixture(params=models_with_domains(5), ids=lambda case: f"{case[0]}-{case[1].name}")
 def model(request, rng):
     name, domain = request.param
-    return random_model_of(name, GRAPH, rng, domain, scale=1.0, temperature=1.3)
+    return random_model_of(name, GRAPH, rng, domain, scale=1.0)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_keeps_the_contract(model):
 def test_energy_is_minus_theta_times_the_statistics(model, states):
     statistics = np.array([model.mean_statistics(state[None, :]) for state in states])
     np.testing.assert_allclose(model.energy(states), -statistics @ model.theta, atol=1e-12)
-    np.testing.assert_allclose(model.log_weights(states), -model.energy(states) / model.temperature, atol=1e-12)
+    np.testing.assert_allclose(model.log_weights(states), -model.energy(states), atol=1e-12)
 
 
 def test_moments_are_the_gradient_of_log_z(model):
@@ -40,7 +40,7 @@ def test_moments_are_the_gradient_of_log_z(model):
     h = 1e-5
     for k, unit in enumerate(np.eye(model.theta.size)):
         up, down = (exact_law(model.replace(model.theta + sign * h * unit))[2] for sign in (1, -1))
-        assert moments[k] / model.temperature == pytest.approx((up - down) / (2 * h), abs=1e-8)
+        assert moments[k] == pytest.approx((up - down) / (2 * h), abs=1e-8)
 
 
 def flips(model, states):
@@ -118,7 +118,7 @@ def test_given_statistics_are_the_transpose_of_given_parameters(model, rng):
     given = model.given([1, 4], [0, 1])
     direction, free = rng.normal(size=model.theta.size), rng.normal(size=given.family.theta.size)
     parameters, constant = given.parameters(direction)
-    energy = model.temperature * (constant - given.offset)
+    energy = constant - given.offset
     assert parameters @ free + energy == pytest.approx(given.statistics(free) @ direction, abs=1e-12)
 
 
@@ -148,10 +148,10 @@ LAYERED = [name for name in MODELS.names() if MODELS.trait(name, "layers", False
 def layered_model(name, layers, rng):
     """A model of any registered kind that is made of layers, with random parameters."""
     if name == "restricted":
-        zeros = MODELS.factory(name).build(*layers, temperature=1.3)
+        zeros = MODELS.factory(name).build(*layers)
     else:
         make = MODELS.factory(name).build if name == "deep" else MODELS.factory(name).zeros
-        zeros = make((*layers, layers[1]), temperature=1.3)
+        zeros = make((*layers, layers[1]))
     return zeros.replace(rng.normal(size=zeros.theta.size))
 
 

@@ -25,7 +25,7 @@ EVIDENCE = (None, (1,), (0, 3), (0, 1, 2, 3, 4))
 
 
 def _flat(name, domain):
-    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=1.0, temperature=1.3)
+    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=1.0)
 
 
 def _hidden(rng):
@@ -40,9 +40,9 @@ def _hidden_span(rng):
 def _stack(kind, visible, rng):
     layers = (visible, SpinLayer(3), BinaryLayer(2))
     if kind == "deep":
-        zeros = DeepModel.build(layers, temperature=1.3)
+        zeros = DeepModel.build(layers)
         return zeros.replace(rng.normal(size=zeros.theta.size))
-    return BeliefNetwork.stack([random_machine(a, b, rng, temperature=1.3) for a, b in pairwise(layers)])
+    return BeliefNetwork.stack([random_machine(a, b, rng) for a, b in pairwise(layers)])
 
 
 def _classes(rng):
@@ -63,7 +63,7 @@ CASES = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "pairwise-hidden": _hidden,
     "full-span-hidden": _hidden_span,
-    "restricted": lambda rng: random_machine("spin", "binary", rng, temperature=1.3),
+    "restricted": lambda rng: random_machine("spin", "binary", rng),
     "restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
     "deep": lambda rng: _stack("deep", BinaryLayer(5), rng),
     "deep-categories": lambda rng: _stack("deep", FIVE, rng),
@@ -166,7 +166,7 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
                 for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
             ]
             energy = model.energy(values) if hasattr(model, "stacked") else model.energy(*values)
-            assert -energy[0] / model.temperature == pytest.approx(found.log_weights[0], abs=1e-9)
+            assert -energy[0] == pytest.approx(found.log_weights[0], abs=1e-9)
         else:
             whole_row = np.concatenate([found.rows[0], hidden])[None]
             assert model.log_weights(whole_row)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
@@ -256,18 +256,16 @@ def test_a_deep_machine_of_real_rows_is_refused_in_words(rng):
 def test_another_temperature_is_the_same_energies_over_it(model, rng):
     if isinstance(model, BeliefNetwork | Mixture):
         with pytest.raises(ArgumentError, match="temperature"):
-            model.at_temperature(2.0)
+            model.at(0.5)
         return
-    cold = model.at_temperature(0.02)  # nothing is left of it but its best state
+    cold = model.at(50.0)  # nothing is left of it but its best state
     known = given(visible_rows(model), None)
     best = answers_about(cold).most_probable(known, Search(rng))
     drawn, _ = answers_about(cold).sample(200, rng)
     assert (drawn == best.rows[0]).all(axis=1).mean() > 0.9
     whole, other = (m.joint() if hasattr(m, "layers") else m for m in (model, cold))
     states = all_states(whole.n_variables, whole.domain)
-    np.testing.assert_allclose(
-        0.02 * other.log_weights(states), model.temperature * whole.log_weights(states), atol=1e-9
-    )
+    np.testing.assert_allclose(0.02 * other.log_weights(states), whole.log_weights(states), atol=1e-9)
 
 
 def test_every_estimator_can_be_asked():

@@ -25,7 +25,7 @@ def test_keeps_the_contract(objective):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_gradient_is_the_derivative(objective, graph, domain, bias, rng):
-    model = random_model(graph, rng, domain, temperature=1.4, bias=bias)
+    model = random_model(graph, rng, domain, bias=bias)
     function = objective.bind(model, sampled_data(model, 40, rng))
     theta = model.theta + rng.normal(scale=0.3, size=model.theta.size)
     value, gradient = function(theta)
@@ -65,7 +65,7 @@ SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 @pytest.fixture(params=models_with_domains(4), ids=lambda case: f"{case[0]}-{case[1].name}")
 def any_model(request, rng):
     name, domain = request.param
-    return random_model_of(name, SMALL, rng, domain, scale=0.5, temperature=1.4)
+    return random_model_of(name, SMALL, rng, domain, scale=0.5)
 
 
 def test_gradient_is_the_derivative_for_every_model(objective, any_model, rng):

@@ -29,12 +29,12 @@ def restricted(rng, *layers):
 
 
 def deep(rng, *layers):
-    zeros = DeepModel.build(layers, temperature=1.3)
+    zeros = DeepModel.build(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 
 def network(rng, *layers):
-    zeros = BeliefNetwork.zeros(layers, temperature=1.3)
+    zeros = BeliefNetwork.zeros(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 
@@ -59,7 +59,7 @@ def case(request, rng):
     """A model, the distribution of its columns by its own log-weights, and its queries."""
     if request.param in PLAIN:
         name, domain = PLAIN[request.param]
-        model = random_model_of(name, GRAPH, rng, domain, scale=0.8, temperature=1.3)
+        model = random_model_of(name, GRAPH, rng, domain, scale=0.8)
     else:
         kind, *layers = OTHERS[request.param]
         model = kind(rng, *layers)

@@ -240,6 +240,6 @@ def test_the_most_probable_row_is_the_conditional_mean_and_temperature_widens(ro
     some = machine.conditional({names[0]: 1.0}, [names[2]])
     assert some[0].iloc[0] == mean[names[2]]
     assert some[1].iloc[0, 0] == covariance.loc[names[2], names[2]]
-    hot = machine.model_.at_temperature(4.0)
+    hot = machine.model_.at(1 / 4.0)
     np.testing.assert_allclose(hot.covariance, 4.0 * machine.model_.covariance, rtol=1e-10)
     np.testing.assert_allclose(hot.mean, machine.model_.mean, atol=1e-10)

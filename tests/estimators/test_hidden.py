@@ -89,11 +89,11 @@ class TestUnits:
 # -- answers ----------------------------------------------------------------------------------------------------------
 @pytest.fixture(params=["spin", "binary"])
 def machine(request, rng):
-    """A machine of three columns and two hidden units with strong random parameters at T = 1.3."""
+    """A machine of three columns and two hidden units with strong random parameters, reported at T = 1.3."""
     rows = rng.integers(0, 2, (60, 3))
     rows = 2 * rows - 1 if request.param == "spin" else rows
     fitted = gb.HiddenBoltzmannMachine(2, l2=0.5, temperature=1.3, random_state=0).fit(rows)
-    return moved(fitted, rng.normal(size=fitted.model_.theta.size))
+    return moved(fitted, rng.normal(scale=1 / 1.3, size=fitted.model_.theta.size))
 
 
 def moved(machine, theta):
@@ -242,7 +242,7 @@ class TestOutOfReach:
 
     def test_annealed_evidence_brackets_the_exact_one(self, rng):
         model = gb.PairwiseModel.build(
-            gb.graphs.complete(18), rng.normal(size=18), rng.normal(scale=0.2, size=153), BINARY, 0.8
+            gb.graphs.complete(18), rng.normal(size=18), rng.normal(scale=0.2, size=153), BINARY
         )
         states = rng.integers(0, 2, (4, 3)).astype(object)
         data = gb.Dataset.read(np.hstack([states, np.full((4, 15), None)]), coding="binary")

@@ -35,7 +35,7 @@ class TestGaussianUnits:
 
     def test_estimated_deviations_do_not_depend_on_the_temperature(self):
         cool, warm = (RBM(2, visible="gaussian", temperature=t, max_iter=1).fit(self.X).model_ for t in (1.0, 9.0))
-        np.testing.assert_allclose(3.0 * np.asarray(warm.visible.deviations), cool.visible.deviations)
+        np.testing.assert_allclose(warm.visible.deviations, cool.visible.deviations)
 
     @pytest.mark.parametrize("deviations", [[1.0], [[1.0, 1.0]], ["a", "b"], "wide", None, -1.0, [1.0, np.nan]])
     def test_wrong_deviations_are_shown_as_given(self, deviations):
@@ -136,7 +136,7 @@ def test_the_free_phase_may_change_between_chunks(name, first, then):
 
 
 @pytest.mark.parametrize("name", ["rbm", "dbm"])
-@pytest.mark.parametrize("changed", [{"temperature": 2.0}, {"hidden": "spin"}, {"visible": "spin"}], ids=",".join)
+@pytest.mark.parametrize("changed", [{"hidden": "spin"}, {"visible": "spin"}], ids=",".join)
 def test_settings_of_the_model_cannot_change_between_chunks(name, changed):
     told = small_machine(name).partial_fit(bits()).set_params(**changed)
     with pytest.raises(ArgumentError, match=rf"{next(iter(changed))}=.* but the machine has learned with"):

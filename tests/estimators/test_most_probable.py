@@ -120,7 +120,7 @@ def test_samples_at_another_temperature(votes):
     shares = [(machine.sample(2000, temperature=t, random_state=0) == best).all(axis=1).mean() for t in (0.01, 1, 10)]
     assert shares[0] > 0.9 > shares[1] > shares[2]
     own = machine.sample(50, random_state=0)
-    assert np.array_equal(own, machine.sample(50, random_state=0, temperature=machine.model_.temperature))
+    assert np.array_equal(own, machine.sample(50, random_state=0, temperature=machine.temperature))
     for wrong in (0.0, -1.0, np.nan):
         with pytest.raises(ArgumentError, match="temperature"):
             machine.sample(1, temperature=wrong)
@@ -129,7 +129,7 @@ def test_samples_at_another_temperature(votes):
 def test_rows_at_a_temperature_have_their_law(rng):
     """The energies of joint states of a restricted machine, over T."""
     rbm = gb.RestrictedBoltzmannMachine(2, max_iter=5, random_state=0).fit(rng.integers(0, 2, (40, 3)))
-    hot = rbm.model_.at_temperature(3.0)
+    hot = rbm.model_.at(1 / 3.0)
     states = np.array(np.meshgrid([0, 1], [0, 1], [0, 1], indexing="ij")).reshape(3, -1).T
     law = np.exp(hot.log_weights(states))
     drawn = rbm.sample(20_000, temperature=3.0, random_state=1)

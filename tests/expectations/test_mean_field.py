@@ -19,7 +19,7 @@ def estimate(expectation, model, seed=0):
 
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
 def test_bethe_is_exact_on_trees_of_every_model(kind, domain, rng):
-    model = random_model_of(kind, TREE, rng, domain, temperature=0.7)
+    model = random_model_of(kind, TREE, rng, domain)
     states, probabilities, log_partition = exact_law(model)
     found = estimate(Bethe(tol=1e-12), model)
     np.testing.assert_allclose(found.mean, model.mean_statistics(states, probabilities), atol=1e-10)
@@ -29,7 +29,7 @@ def test_bethe_is_exact_on_trees_of_every_model(kind, domain, rng):
 
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
 def test_mean_field_is_a_lower_bound_that_never_falls(kind, domain, rng):
-    model = random_model_of(kind, gb.graphs.complete(6), rng, domain, scale=0.4, temperature=1.4)
+    model = random_model_of(kind, gb.graphs.complete(6), rng, domain, scale=0.4)
     expectation = MeanField(max_iter=1, warn=False)
     state, bounds = expectation.init(model, None, rng), []
     for _ in range(30):
@@ -42,7 +42,7 @@ def test_mean_field_is_a_lower_bound_that_never_falls(kind, domain, rng):
 
 def test_compiled_kernels_agree_with_those_on_factors(domain, rng):
     for graph in (gb.graphs.complete(5), gb.graphs.grid(2, 3)):
-        model = random_model(graph, rng, domain, scale=0.2, temperature=1.4)
+        model = random_model(graph, rng, domain, scale=0.2)
         factors = model.factors()
         q = IndependentFactors(factors, np.zeros(int(factors.cardinalities.sum())))
         q.settle(1000, 1e-13)

@@ -163,14 +163,14 @@ def test_strengths_of_pairs_are_couplings_in_every_model(rng):
     graph = gb.graphs.random(8, 0.5, random_state=0)
     couplings = rng.normal(size=graph.n_edges)
     pairs = {tuple(edge): w for edge, w in zip(graph.edges.tolist(), couplings, strict=True)}
-    pairwise = gb.PairwiseModel.build(graph, rng.normal(size=8), couplings, temperature=2.0)
-    products = gb.models.HigherOrderModel.build(pairs, 8, temperature=2.0)
-    assert pairwise.edge_strengths == pytest.approx(np.abs(couplings) / 2.0)
-    assert products.edge_strengths == pytest.approx(np.abs(couplings) / 2.0)
+    pairwise = gb.PairwiseModel.build(graph, rng.normal(size=8), couplings)
+    products = gb.models.HigherOrderModel.build(pairs, 8)
+    assert pairwise.edge_strengths == pytest.approx(np.abs(couplings))
+    assert products.edge_strengths == pytest.approx(np.abs(couplings))
 
 
 def test_strengths_sum_over_the_factors_of_an_edge(rng, domain):
-    model = gb.models.HigherOrderModel.build({(0, 1): -1.0, (0, 1, 2): 3.0, (1, 2, 3): 0.5, (3,): 9.0}, 4, domain, 2.0)
+    model = gb.models.HigherOrderModel.build({(0, 1): -1.0, (0, 1, 2): 3.0, (1, 2, 3): 0.5, (3,): 9.0}, 4, domain)
     expected = []
     for i, j in model.graph.edges.tolist():
         tables = [factor.table for factor in model.factors().factors if {i, j} <= set(factor.nodes)]

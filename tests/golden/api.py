@@ -2,7 +2,7 @@
 
 The table and the test speak plain numbers: parameters by natural names (``x0*x1``, ``x0=2,x1=0``,
 ``layer0[1]*layer1[0]``), rows as codes (or numbers, or labels where an estimator reads them), None for a missing cell.
-Parameters, gradients and expected statistics that leave this file belong to temperature 1, whatever the model's own.
+Parameters, gradients and expected statistics that leave this file are natural: they belong to temperature 1.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def build(family: str, parts: dict[str, Any], values: Any, temperature: float = 
     """Return a model: `values` says what the columns hold, `parts` are its parameters by name, or arrays."""
     if family in BUILDERS:
         return BUILDERS[family](parts, values, temperature, **options)
-    blank = _blank(family, parts, values, temperature, **options)
+    blank = _blank(family, parts, values, **options)
     places = {name: place for place, name in enumerate(names_of(blank))}
     theta = np.zeros(len(places))
     for name, value in parts.items():
         theta[places[name]] = value
-    return blank.replace(theta)
+    return blank.replace(theta / temperature)
 
 
 def _domain(values: Any) -> Any:
@@ -82,30 +82,30 @@ def _domain(values: Any) -> Any:
     return Categories(tuple(values))
 
 
-def _blank(family: str, parts: dict[str, Any], values: Any, temperature: float, n: int, **options: Any) -> Any:
+def _blank(family: str, parts: dict[str, Any], values: Any, n: int, **options: Any) -> Any:
     """Return a model with the structure that the names of its parameters tell."""
     domain = _domain(values)
     if family in ("potential-field", "continuous-field"):
         given = [Potential(name, scopes=scopes, tied=tied) for name, scopes, tied in options["potentials"]]
-        return gb.PotentialField.build(given, domain=domain, n_variables=n, temperature=temperature)
+        return gb.PotentialField.build(given, domain=domain, n_variables=n)
     if family == "ordinal":
         edges = [re.findall(r"\d+", name)[:2] for name in parts if name.startswith("product")]
-        return MODELS.factory(family).zeros(_graph(n, edges), domain, temperature)
+        return MODELS.factory(family).zeros(_graph(n, edges), domain)
     if family == "full-span":
         sizes = domain.cardinalities(n)
         digits = np.array([[int(digit) for digit in re.findall(r"\d+", name)] for name in parts])
         indices = gb.models.SpanBasis(tuple(sizes.tolist())).indices(digits)
-        return gb.FullSpanModel.build(sizes, indices, np.zeros(len(indices)), domain, temperature, **options)
+        return gb.FullSpanModel.build(sizes, indices, np.zeros(len(indices)), domain, **options)
     scopes = sorted({tuple(int(i) for i in re.findall(r"x(\d+)", name)) for name in parts}, key=lambda s: (len(s), s))
     if family == "higher-order":
-        return gb.HigherOrderModel(n, scopes, np.zeros(len(scopes)), domain, temperature)
+        return gb.HigherOrderModel(n, scopes, np.zeros(len(scopes)), domain)
     if family == "markov-random-field":
-        return gb.MarkovRandomField.on_cliques(scopes, n, domain, temperature)
+        return gb.MarkovRandomField.on_cliques(scopes, n, domain)
     graph = _graph(n, [scope for scope in scopes if len(scope) == 2])
     if family == "pairwise":
         size = graph.n_edges + n * any(len(scope) == 1 for scope in scopes)
-        return gb.PairwiseModel(graph, np.zeros(size), domain, temperature, size > graph.n_edges, **options)
-    return MODELS.factory(family).zeros(graph, domain, temperature)
+        return gb.PairwiseModel(graph, np.zeros(size), domain, size > graph.n_edges, **options)
+    return MODELS.factory(family).zeros(graph, domain)
 
 
 def _graph(n: int, edges: Any) -> Any:
@@ -153,7 +153,7 @@ def _layer(kind: Any, n_units: int) -> Any:
 def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any) -> Any:
     blank = StackFamily(tuple(_layer(kind, n) for kind, n in layers)).build()
     theta = np.array([parts[name] for name in names_of(blank)], dtype=float)
-    return blank.family.tempered(theta, temperature)
+    return blank.family.at(theta, 1.0 / temperature)
 
 
 def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
@@ -167,11 +167,6 @@ def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any)
 
 def _layered(model: Any) -> bool:
     return hasattr(model.family, "layers")
-
-
-def _temperature(model: Any) -> float:
-    """T of models that have one inside."""
-    return getattr(model, "temperature", 1.0)
 
 
 def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
@@ -315,8 +310,8 @@ def moments(model: Any, data: Any) -> dict[str, float]:
 
 def engine(model: Any, data: Any, name: str) -> Any:
     """log Z and the expected statistics by one exact engine."""
-    found = ENGINES.create(name, model=model).moments()
-    return {"log Z": found.log_partition, **_named(model, found.statistics)}
+    found = ENGINES.create(name, family=model.family).at(model.theta)
+    return {"log Z": found.log_partition, **_named(model, found.moments)}
 
 
 def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
@@ -343,21 +338,21 @@ def _with_hidden(model: Any, data: Dataset) -> Dataset:
 
 
 def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
-    """What a learner minimises, and its gradient by parameters of temperature 1."""
+    """What a learner minimises, and its gradient by natural parameters."""
     bound = for_model(OBJECTIVES.create(name, **settings), model)
     if _layered(model):
         joint = model.family.joint(model.theta)
         units = names_of(model)[: joint.n_variables]
         value, gradient = value_and_gradient(bound, joint, _ask(joint).completed(data))
         own = ["*".join(units[int(i[1:])] for i in name.split("*")) for name in names_of(joint)]
-        return {"value": value, **dict(zip(own, _temperature(model) * gradient, strict=True))}
+        return {"value": value, **dict(zip(own, gradient, strict=True))}
     value, gradient = value_and_gradient(bound, model, _with_hidden(model, data))
-    return {"value": value, **_named(model, _temperature(model) * gradient)}
+    return {"value": value, **_named(model, gradient)}
 
 
 def curvature(model: Any, data: Dataset, name: str) -> Any:
-    """The trace and the norm of the matrix of second derivatives, by parameters of temperature 1."""
-    matrix = _temperature(model)**2 * OBJECTIVES.create(name).curvature(model, data)
+    """The trace and the norm of the matrix of second derivatives, by natural parameters."""
+    matrix = OBJECTIVES.create(name).curvature(model, data)
     return {"trace": np.trace(matrix), "norm": np.linalg.norm(matrix)}
 
 
@@ -413,8 +408,8 @@ def joint_cells(model: Any, data: Dataset, columns: tuple[int, ...]) -> Any:
 def conditioned(model: Any, data: Any, given: dict[int, int]) -> Any:
     """The moments of the other variables, and the log-weight that is taken out."""
     rest, constant = model.given(list(given), list(given.values())).at(model.theta)
-    found = gb.inference.exact(rest).moments()
-    return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.statistics.tolist())}
+    found = gb.inference.exact(rest)
+    return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.moments.tolist())}
 
 
 def recoded(model: Any, data: Any, values: str) -> dict[str, float]:
@@ -424,21 +419,18 @@ def recoded(model: Any, data: Any, values: str) -> dict[str, float]:
 
 
 def gauge(model: Any, data: Any) -> dict[str, float]:
-    """The parameters of temperature 1 in the gauge in which they are reported."""
+    """The natural parameters in the gauge in which they are reported."""
     return natural(model.canonical())
 
 
 def strengths(model: Any, data: Any) -> Any:
-    """How strongly variables interact, at temperature 1."""
+    """How strongly variables interact."""
     found = model.interactions()
-    return [
-        [list(map(int, members)), float(s) / _temperature(model)]
-        for members, s in zip(found.scopes, found.strengths, strict=True)
-    ]
+    return [[list(map(int, members)), float(s)] for members, s in zip(found.scopes, found.strengths, strict=True)]
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
-    return model.coupling_norms(apc=apc) / _temperature(model)
+    return model.coupling_norms(apc=apc)
 
 
 def bound_on_modes(model: Any, data: Any) -> float:
@@ -465,8 +457,8 @@ def expectation_of(model: Any, data: Dataset, nodes: tuple[int, ...], region: An
 
 
 def natural(model: Any) -> dict[str, float]:
-    """The parameters that the same distribution has at temperature 1."""
-    return _named(model, np.asarray(model.theta) / _temperature(model))
+    """The natural parameters."""
+    return _named(model, np.asarray(model.theta))
 
 
 def exists(model: Any, data: Dataset) -> bool:
@@ -520,6 +512,7 @@ def estimator_of(name: str, settings: dict[str, Any], seed: int = 0) -> Any:
         word, inner = given["learner"]
         inner = {name: _part(name, value) for name, value in inner.items()}
         inner |= {key: given.pop(key) for key in ("l1", "l2", "log_prior") if key in given}
+        inner = _natural(inner, given.get("temperature", 1.0))
         inner |= {"max_iter": given.pop("max_iter")} if word == "minibatch" and "max_iter" in given else {}
         given["learner"] = gb.learners.Stacking(**inner) if word == "stacking" else as_learner(word, **inner)
     elif "l2" in kind().get_params() and name not in UNPENALISED:
@@ -545,6 +538,13 @@ UNPENALISED: set[str] = {
     "machine-mixture",
     "classifier",
 }
+
+
+def _natural(settings: dict[str, Any], temperature: float) -> dict[str, Any]:
+    """Return the settings of a learner of parameters over T, given those of one of parameters times T."""
+    powers = {"l1": 1, "l2": 2, "learning_rate": -2}
+    numbers = {name: value for name, value in settings.items() if name in powers and isinstance(value, float)}
+    return settings | {name: value * temperature ** powers[name] for name, value in numbers.items()}
 
 
 def _part(setting: str, value: Any) -> Any:
@@ -613,7 +613,7 @@ class Fitted:
         """Natural parameters in their own gauge, or the arrays that a mixture or a Gaussian shows."""
         model = self.model
         if self.name == "classifier":
-            return {"theta": np.asarray(model.theta) / _temperature(model)}
+            return {"theta": np.asarray(model.theta)}
         kind = type(model.family).registered_name
         if kind == "gaussian":
             return {"mean": model.mean, "precision": np.linalg.inv(model.covariance)}
@@ -623,11 +623,11 @@ class Fitted:
         if hasattr(model, "shown"):
             return {part: getattr(model, part) for part in model.shown if getattr(model, part, None) is not None}
         if kind == "belief-network":
-            return {"theta": model.theta / _temperature(model)}
+            return {"theta": model.theta}
         return natural(model if _layered(model) else model.canonical())
 
     def smallest_curvature(self, loss: str) -> float:
-        """Return the least second derivative of the penalised loss where parameters are free, at temperature 1.
+        """Return the least second derivative of the penalised loss where parameters are free, by natural parameters.
 
         Directions that change nothing (of the gauge) are left out, and so are parameters that L1 holds at zero.
         """
@@ -643,13 +643,13 @@ class Fitted:
             free = np.ones(model.theta.size, bool)
 
         def slope(theta: np.ndarray) -> np.ndarray:
-            return value_and_gradient(bound, model.replace(theta), data)[1] + l2 * theta
+            return value_and_gradient(bound, model.replace(theta), data)[1] + estimator.temperature**2 * l2 * theta
 
         step = 1e-5
         shifts = step * np.eye(free.size)[free]
         rows = [(slope(model.theta + shift) - slope(model.theta - shift))[free] / (2 * step) for shift in shifts]
         eigenvalues = np.linalg.eigvalsh((np.array(rows) + np.array(rows).T) / 2)
-        return float(eigenvalues[eigenvalues > 1e-6].min()) * _temperature(model)
+        return float(eigenvalues[eigenvalues > 1e-6].min())
 
     def _read(self) -> Dataset:
         return self.estimator._read(self.rows, sample_weight=self.weights)
@@ -680,7 +680,7 @@ def _query(fitted: Fitted, text: str) -> Any:
 
 def _standard_errors(fitted: Fitted, kind: str) -> Any:
     found = gb.uncertainty.standard_errors(fitted.estimator, fitted.rows, kind, sample_weight=fitted.weights)
-    return dict(zip(names_of(found.model), found.theta_se / _temperature(found.model), strict=True))
+    return dict(zip(names_of(found.model), found.theta_se / fitted.estimator.temperature, strict=True))
 
 
 def _modes(fitted: Fitted, rows: Any = None, **how: Any) -> Any:

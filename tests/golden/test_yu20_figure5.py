@@ -33,7 +33,7 @@ def errors(name, regions):
         graph = draw_graph(name, rng)
         model = gb.PairwiseModel.build(graph, rng.uniform(-0.2, 0.2, 20), rng.uniform(-0.3, 0.3, graph.n_edges))
         engine = gb.inference.exact(model)
-        truth = covariances(graph, engine.moments().statistics)
+        truth = covariances(graph, engine.moments)
         for place, size in enumerate(SIZES):
             samples = engine.sample(size, rng)
             for region in regions:

@@ -31,7 +31,7 @@ GRAPHS = {
 def system(request, domain, rng):
     """A model at T = 1.4, and rows of which four columns are hidden and a fifth of the other cells missing."""
     graph = GRAPHS[request.param]
-    model = random_model(graph, rng, domain, scale=0.7, temperature=1.4)
+    model = random_model(graph, rng, domain, scale=0.7)
     states = domain.from_codes(rng.integers(0, 2, (40, graph.n_nodes)).astype(np.int8))
     share, hidden = (0.1, range(3)) if graph.n_nodes > 9 else (0.2, range(5, 9))
     return model, holed(gb.Dataset.read(states, coding=domain.name), rng, share, hidden)

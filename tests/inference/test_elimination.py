@@ -9,14 +9,15 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import TooExpensiveError
-from gibbsian.inference import Elimination, Enumeration
+from gibbsian.inference import Elimination, Enumeration, plan_exact
 from gibbsian.inference.ordering import MAX_WIDTH, min_degree_order, min_fill_order, plan_elimination
+from systems import ask
 
 
-def random_model(graph, seed=0, scale=1.0, domain=SPIN, temperature=1.0, bias=True):
+def random_model(graph, seed=0, scale=1.0, domain=SPIN, bias=True):
     rng = np.random.default_rng(seed)
     biases = scale * rng.normal(size=graph.n_nodes) if bias else None
-    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain, temperature)
+    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain)
 
 
 def random_tree(n_nodes, seed=0):
@@ -44,15 +45,15 @@ GRAPHS = {
 @pytest.mark.parametrize("scale", [0.7, 50.0])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_everything_against_enumeration(name, scale, domain):
-    model = random_model(GRAPHS[name], 4, scale, domain, temperature=0.8)
-    one, other = Elimination(model), Enumeration(model)
-    assert one.log_partition() == pytest.approx(other.log_partition(), rel=1e-14)
+    model = random_model(GRAPHS[name], 4, scale, domain)
+    one, other = ask(Elimination, model), ask(Enumeration, model)
+    assert one.log_partition == pytest.approx(other.log_partition, rel=1e-14)
     # conversion to spins rounds parameters of size 1000: the moments inherit that
     tolerance = 1e-13 * max(scale, 1.0)
-    np.testing.assert_allclose(one.moments().statistics, other.moments().statistics, atol=tolerance)
-    np.testing.assert_allclose(one.means(), other.means(), atol=tolerance)
-    np.testing.assert_allclose(one.second_moments(), other.second_moments(), atol=tolerance)
-    (state, log_probability), (expected, expected_log) = one.most_probable(), other.most_probable()
+    np.testing.assert_allclose(one.moments, other.moments, atol=tolerance)
+    np.testing.assert_allclose(one.means, other.means, atol=tolerance)
+    np.testing.assert_allclose(one.second_moments, other.second_moments, atol=tolerance)
+    (state, log_probability), (expected, expected_log) = one.mode, other.mode
     np.testing.assert_array_equal(state, expected)
     assert state.dtype == np.int8
     assert log_probability == pytest.approx(expected_log, abs=1e-10)
@@ -62,7 +63,9 @@ def test_everything_against_enumeration(name, scale, domain):
 @pytest.mark.parametrize("scale", [0.5, 30.0])
 def test_marginal(nodes, scale):
     model = random_model(gb.graphs.grid(4, 4), 6, scale)
-    np.testing.assert_allclose(Elimination(model).marginal(nodes), Enumeration(model).marginal(nodes), atol=1e-12)
+    np.testing.assert_allclose(
+        ask(Elimination, model).marginal(nodes), ask(Enumeration, model).marginal(nodes), atol=1e-12
+    )
 
 
 def test_every_order_gives_the_same_answer(monkeypatch):
@@ -70,14 +73,14 @@ def test_every_order_gives_the_same_answer(monkeypatch):
     from gibbsian.inference import ordering
 
     model = random_model(gb.graphs.grid(3, 4), 5)
-    expected = Enumeration(model).moments()
+    expected = ask(Enumeration, model)
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(12)
         plan = ordering._lay_out(model.graph, order)
         monkeypatch.setattr("gibbsian.inference.elimination.plan_elimination", lambda graph, plan=plan: plan)
-        moments = Elimination(model).moments()
-        assert moments.log_partition == pytest.approx(expected.log_partition, rel=1e-14)
-        np.testing.assert_allclose(moments.statistics, expected.statistics, atol=1e-13)
+        found = ask(Elimination, model)
+        assert found.log_partition == pytest.approx(expected.log_partition, rel=1e-14)
+        np.testing.assert_allclose(found.moments, expected.moments, atol=1e-13)
 
 
 def test_conflicting_strong_couplings():
@@ -89,20 +92,20 @@ def test_conflicting_strong_couplings():
     biases = np.full(n, 100.0)
     biases[0], biases[-1] = 0.0, -2000.0
     star = gb.graphs.from_edges([(0, i) for i in range(1, n)], n)
-    engine = Elimination(gb.PairwiseModel.build(star, biases, couplings))
+    engine = ask(Elimination, gb.PairwiseModel.build(star, biases, couplings))
     # the pull on node 0 is 20 * 50 - 1000.5 = -0.5, as no leaf ever leaves its value
-    assert engine.means()[0] == pytest.approx(np.tanh(-0.5), rel=1e-9)
+    assert engine.means[0] == pytest.approx(np.tanh(-0.5), rel=1e-9)
 
 
 def test_chain_of_a_hundred_thousand_has_the_closed_form():
     n = 100_000
     couplings = np.random.default_rng(0).normal(size=n - 1)
-    engine = Elimination(gb.PairwiseModel.build(gb.graphs.grid(1, n), None, couplings))
+    engine = ask(Elimination, gb.PairwiseModel.build(gb.graphs.grid(1, n), None, couplings))
     expected = n * np.log(2) + np.log(np.cosh(couplings)).sum()
-    assert engine.log_partition() == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(engine.moments().statistics, np.tanh(couplings), atol=1e-13)
-    np.testing.assert_allclose(engine.means(), 0.0, atol=1e-13)
-    state, log_probability = engine.most_probable()
+    assert engine.log_partition == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(engine.moments, np.tanh(couplings), atol=1e-13)
+    np.testing.assert_allclose(engine.means, 0.0, atol=1e-13)
+    state, log_probability = engine.mode
     np.testing.assert_array_equal(state[1:] * state[:-1], np.sign(couplings))
     assert log_probability == pytest.approx(np.abs(couplings).sum() - expected, rel=1e-12)
 
@@ -117,19 +120,19 @@ def test_chain_in_a_field_agrees_with_transfer_matrices():
         forward = forward @ step
         log_scale += np.log(forward.sum())
         forward /= forward.sum()
-    engine = Elimination(gb.PairwiseModel.build(gb.graphs.grid(1, n), biases, couplings))
-    assert engine.log_partition() == pytest.approx(log_scale, rel=1e-13)
-    assert engine.means()[-1] == pytest.approx(forward[1] - forward[0], abs=1e-13)
+    engine = ask(Elimination, gb.PairwiseModel.build(gb.graphs.grid(1, n), biases, couplings))
+    assert engine.log_partition == pytest.approx(log_scale, rel=1e-13)
+    assert engine.means[-1] == pytest.approx(forward[1] - forward[0], abs=1e-13)
 
 
 def test_random_tree_of_a_hundred_thousand():
     tree = random_tree(100_000, 3)
     couplings = np.random.default_rng(3).normal(size=tree.n_edges)
-    engine = Elimination(gb.PairwiseModel.build(tree, None, couplings))
-    assert engine.cost.treewidth == 1
+    engine = ask(Elimination, gb.PairwiseModel.build(tree, None, couplings))
+    assert engine.engine.cost.treewidth == 1
     expected = tree.n_nodes * np.log(2) + np.log(np.cosh(couplings)).sum()
-    assert engine.log_partition() == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(engine.moments().statistics, np.tanh(couplings), atol=1e-13)
+    assert engine.log_partition == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(engine.moments, np.tanh(couplings), atol=1e-13)
 
 
 def kac_ward_log_partition(rows, columns, graph, couplings):
@@ -148,28 +151,31 @@ def kac_ward_log_partition(rows, columns, graph, couplings):
 def test_grid_in_zero_field_agrees_with_kac_ward(rows, columns):
     graph = gb.graphs.grid(rows, columns)
     couplings = np.random.default_rng(7).normal(size=graph.n_edges)
-    engine = Elimination(gb.PairwiseModel.build(graph, None, couplings))
+    engine = ask(Elimination, gb.PairwiseModel.build(graph, None, couplings))
     expected = kac_ward_log_partition(rows, columns, graph, couplings)
-    assert engine.log_partition() == pytest.approx(expected, rel=1e-12)
+    assert engine.log_partition == pytest.approx(expected, rel=1e-12)
 
 
 def test_grid_in_a_field_moments_are_the_gradient_of_log_z():
     model = random_model(gb.graphs.grid(16, 16), 8)
     direction = np.random.default_rng(9).normal(size=model.theta.size)
     step = 1e-4
-    ahead = Elimination(model.replace(model.theta + step * direction)).log_partition()
-    behind = Elimination(model.replace(model.theta - step * direction)).log_partition()
-    slope = direction @ Elimination(model).moments().statistics
+    ahead = ask(Elimination, model.replace(model.theta + step * direction)).log_partition
+    behind = ask(Elimination, model.replace(model.theta - step * direction)).log_partition
+    slope = direction @ ask(Elimination, model).moments
     assert (ahead - behind) / (2 * step) == pytest.approx(slope, rel=1e-6)
 
 
-def test_plans_are_good_and_kept():
+def test_plans_are_good_and_engines_keep_them(monkeypatch):
     assert plan_elimination(gb.graphs.grid(16, 16)).width == 16
     assert plan_elimination(gb.graphs.grid(5, 40)).width <= 6  # numbered along its long side
     assert plan_elimination(gb.graphs.grid(40, 5)).width == 5
     assert plan_elimination(GRAPHS["cycle"]).width == 2
     assert plan_elimination(GRAPHS["star"]).width == 1
-    assert plan_elimination(gb.graphs.grid(16, 16)) is plan_elimination(gb.graphs.grid(16, 16))
+    model = random_model(gb.graphs.grid(5, 5))
+    engine = plan_exact(model.family)
+    monkeypatch.setattr("gibbsian.inference.elimination.plan_elimination", None)
+    assert [engine.at(scale * model.theta).engine.plan for scale in (0, 1)] == [engine.plan] * 2
 
 
 @pytest.mark.parametrize("propose", [min_degree_order, min_fill_order])
@@ -180,13 +186,13 @@ def test_orders_name_every_node_once(propose):
 
 
 def test_refusals_name_the_cost():
-    long = Elimination(random_model(gb.graphs.grid(1, 3000)), max_seconds=1.0)
+    long = ask(Elimination, random_model(gb.graphs.grid(1, 3000)), max_seconds=1.0)
     with pytest.raises(TooExpensiveError, match=r"all second moments of 3000 variables would take about .* s"):
-        long.second_moments()
+        long.second_moments  # noqa: B018
     with pytest.raises(TooExpensiveError, match="joint marginal of 20 variables would take"):
         long.marginal(range(20))
     with pytest.raises(TooExpensiveError, match=r"treewidth 35 or more"):
-        Elimination(random_model(gb.graphs.complete(60))).log_partition()
+        ask(Elimination, random_model(gb.graphs.complete(60))).log_partition  # noqa: B018
 
 
 def test_held_spins_outweigh_couplings_of_either_sign():
@@ -196,5 +202,5 @@ def test_held_spins_outweigh_couplings_of_either_sign():
         expected = np.array([[0.0, 0.0], [0.0, 0.0]])
         up = 1 / (1 + np.exp(-10.0))  # the centre's own odds: all others follow it
         expected[0, int(sign < 0)], expected[1, int(sign > 0)] = 1 - up, up
-        np.testing.assert_allclose(Elimination(model).marginal([0, 3]), expected, atol=1e-12)
-        np.testing.assert_allclose(Elimination(model).marginal([3, 0]), expected.T, atol=1e-12)
+        np.testing.assert_allclose(ask(Elimination, model).marginal([0, 3]), expected, atol=1e-12)
+        np.testing.assert_allclose(ask(Elimination, model).marginal([3, 0]), expected.T, atol=1e-12)

@@ -11,12 +11,13 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Enumeration
+from systems import ask
 
 
-def random_model(graph, seed=0, scale=1.0, domain=SPIN, temperature=1.0, bias=True):
+def random_model(graph, seed=0, scale=1.0, domain=SPIN, bias=True):
     rng = np.random.default_rng(seed)
     biases = scale * rng.normal(size=graph.n_nodes) if bias else None
-    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain, temperature)
+    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain)
 
 
 def brute_force(model):
@@ -26,7 +27,7 @@ def brute_force(model):
     states = np.where(bits == 1, model.domain.high, model.domain.low)
     x = states.astype(np.longdouble)
     i, j = model.graph.edges.T
-    log_weights = x @ model.natural_biases + (x[:, i] * x[:, j]) @ model.natural_couplings
+    log_weights = x @ model.biases + (x[:, i] * x[:, j]) @ model.couplings
     top = log_weights.max()
     weights = np.exp(log_weights - top)
     return states, float(top + np.log(weights.sum())), (weights / weights.sum()).astype(float)
@@ -46,16 +47,15 @@ GRAPHS = {
 @pytest.mark.parametrize("scale", [0.7, 50.0])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_everything_against_brute_force(name, scale, domain):
-    model = random_model(GRAPHS[name], 3, scale, domain, temperature=1.3)
+    model = random_model(GRAPHS[name], 3, scale, domain)
     states, log_partition, probabilities = brute_force(model)
-    engine = Enumeration(model)
-    moments = engine.moments()
-    assert moments.log_partition == pytest.approx(log_partition, rel=1e-14)
-    np.testing.assert_allclose(moments.statistics, model.mean_statistics(states, probabilities), atol=5e-14)
-    np.testing.assert_allclose(engine.means(), probabilities @ states, atol=5e-14)
+    engine = ask(Enumeration, model)
+    assert engine.log_partition == pytest.approx(log_partition, rel=1e-14)
+    np.testing.assert_allclose(engine.moments, model.mean_statistics(states, probabilities), atol=5e-14)
+    np.testing.assert_allclose(engine.means, probabilities @ states, atol=5e-14)
     second = states.T @ (states * probabilities[:, None])
-    np.testing.assert_allclose(engine.second_moments(), second, atol=5e-14)
-    best, log_probability = engine.most_probable()
+    np.testing.assert_allclose(engine.second_moments, second, atol=5e-14)
+    best, log_probability = engine.mode
     assert best.dtype == np.int8
     np.testing.assert_array_equal(best, states[probabilities.argmax()])
     assert log_probability == pytest.approx(np.log(probabilities.max()), abs=1e-10)
@@ -65,9 +65,9 @@ def test_everything_against_brute_force(name, scale, domain):
 def test_model_without_biases():
     model = random_model(gb.graphs.complete(11), 5, bias=False)
     states, _, probabilities = brute_force(model)
-    moments = Enumeration(model).moments()
-    assert moments.statistics.shape == (model.graph.n_edges,)
-    np.testing.assert_allclose(moments.statistics, model.mean_statistics(states, probabilities), atol=1e-14)
+    moments = ask(Enumeration, model).moments
+    assert moments.shape == (model.graph.n_edges,)
+    np.testing.assert_allclose(moments, model.mean_statistics(states, probabilities), atol=1e-14)
 
 
 @pytest.mark.parametrize("nodes", [[], [4], [7, 2], [12, 0, 5], [3, 2, 1, 0, 12, 11]])
@@ -76,15 +76,15 @@ def test_marginal_axes_follow_the_order_given(nodes):
     table = brute_force(model)[2].reshape((2,) * 13)
     others = tuple(node for node in range(13) if node not in nodes)
     expected = table.sum(axis=others).transpose(np.argsort(np.argsort(nodes)) if nodes else ())
-    np.testing.assert_allclose(Enumeration(model).marginal(nodes), expected, atol=1e-15)
+    np.testing.assert_allclose(ask(Enumeration, model).marginal(nodes), expected, atol=1e-15)
 
 
 def test_ties_go_to_the_lowest_number():
-    engine = Enumeration(random_model(gb.graphs.complete(12), 2, bias=False))
-    best, _ = engine.most_probable()
+    engine = ask(Enumeration, random_model(gb.graphs.complete(12), 2, bias=False))
+    best, _ = engine.mode
     assert best[0] == -1  # of a state and its mirror image, the one with the lower first variable
-    uniform = Enumeration(gb.PairwiseModel.zeros(gb.graphs.complete(12), domain=BINARY))
-    best, log_probability = uniform.most_probable()
+    uniform = ask(Enumeration, gb.PairwiseModel.zeros(gb.graphs.complete(12), domain=BINARY))
+    best, log_probability = uniform.mode
     assert not best.any()
     assert log_probability == pytest.approx(-12 * np.log(2))
 
@@ -94,9 +94,9 @@ def test_result_does_not_depend_on_threads(monkeypatch):
 
     def run(n_threads):
         with limited_threads(n_threads):
-            engine = Enumeration(random_model(gb.graphs.complete(15), 9))
+            engine = ask(Enumeration, random_model(gb.graphs.complete(15), 9))
             draws = engine.sample(500, np.random.default_rng(0))
-            return engine.log_partition(), engine.second_moments(), engine.marginal([3, 1]), draws
+            return engine.log_partition, engine.second_moments, engine.marginal([3, 1]), draws
 
     for one, other in zip(run(1), run(2), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -109,15 +109,15 @@ def test_complete_ferromagnet_of_twenty_five():
     ups = np.arange(n + 1)
     total = 2.0 * ups - n
     classes = gammaln(n + 1) - gammaln(ups + 1) - gammaln(n - ups + 1) + coupling * (total**2 - n) / 2
-    engine = Enumeration(model)
-    assert engine.log_partition() == pytest.approx(logsumexp(classes), rel=1e-13)
+    engine = ask(Enumeration, model)
+    assert engine.log_partition == pytest.approx(logsumexp(classes), rel=1e-13)
     shares = np.exp(classes - logsumexp(classes))
     pair = (shares @ total**2 - n) / (n * (n - 1))
-    np.testing.assert_allclose(engine.moments().statistics, pair, rtol=1e-11)
+    np.testing.assert_allclose(engine.moments, pair, rtol=1e-11)
 
 
 def test_bad_questions_are_refused(monkeypatch):
-    engine = Enumeration(random_model(gb.graphs.complete(4)))
+    engine = ask(Enumeration, random_model(gb.graphs.complete(4)))
     with pytest.raises(ArgumentError, match="names 4: use numbers from 0 to 3"):
         engine.marginal([0, 4])
     with pytest.raises(ArgumentError, match="twice"):
@@ -128,15 +128,15 @@ def test_bad_questions_are_refused(monkeypatch):
     with pytest.raises(TooExpensiveError, match="1000000 samples of 4 variables needs"):
         engine.sample(1_000_000, np.random.default_rng(0))
     with pytest.raises(TooExpensiveError, match="joint marginal of 18 variables needs"):
-        Enumeration(random_model(gb.graphs.complete(18))).marginal(range(18))
+        ask(Enumeration, random_model(gb.graphs.complete(18))).marginal(range(18))
 
 
 def test_samples_of_more_variables_than_a_row_of_the_table_has():
     model = random_model(gb.graphs.complete(13), scale=0.3)
-    engine = Enumeration(model)
+    engine = ask(Enumeration, model)
     drawn = engine.sample(4000, np.random.default_rng(0)).astype(float)
-    means = engine.moments().statistics[:13]
+    means = engine.moments[:13]
     np.testing.assert_allclose(drawn.mean(axis=0), means, atol=5 / np.sqrt(4000))
-    seconds = engine.moments().statistics[13:]
+    seconds = engine.moments[13:]
     pairs = np.array([drawn[:, i] @ drawn[:, j] / 4000 for i, j in model.graph.edges])
     np.testing.assert_allclose(pairs, seconds, atol=5 / np.sqrt(4000))

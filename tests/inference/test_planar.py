@@ -8,9 +8,10 @@ from scipy.integrate import quad
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.inference import Elimination, Enumeration, Planar, choice, exact, kasteleyn
-from gibbsian.inference.pfaffians import pfaffian
-from systems import exact_law
+from gibbsian.inference import Elimination, Enumeration, Planar, exact
+from gibbsian.inference.planar import kasteleyn
+from gibbsian.inference.planar.pfaffians import pfaffian
+from systems import ask, exact_law
 
 
 @pytest.fixture
@@ -42,17 +43,19 @@ def without_fields(graph, rng, scale=1.0, domain=SPIN):
 def test_all_moments_of_random_planar_graphs(small_fronts, rng, domain):
     for _ in range(25):
         model = without_fields(random_planar(rng), rng, rng.choice([0.3, 1.0, 4.0]), domain)
-        engine, truth = Planar(model), Enumeration(model)
-        assert engine.log_partition() == pytest.approx(truth.log_partition(), abs=1e-10)
-        np.testing.assert_allclose(engine.moments().statistics, truth.moments().statistics, atol=1e-10)
-        np.testing.assert_allclose(engine.second_moments(), truth.second_moments(), atol=1e-9)
-        np.testing.assert_allclose(engine.means(), truth.means(), atol=1e-10)
+        engine, truth = ask(Planar, model), ask(Enumeration, model)
+        assert engine.log_partition == pytest.approx(truth.log_partition, abs=1e-10)
+        np.testing.assert_allclose(engine.moments, truth.moments, atol=1e-10)
+        np.testing.assert_allclose(engine.second_moments, truth.second_moments, atol=1e-9)
+        np.testing.assert_allclose(engine.means, truth.means, atol=1e-10)
 
 
 def test_marginals_of_any_variables(small_fronts, rng):
     model = without_fields(gb.graphs.grid(3, 4), rng)
     for nodes in ([5], [0, 11], [7, 2, 9], [0, 3, 8, 11]):
-        np.testing.assert_allclose(Planar(model).marginal(nodes), Enumeration(model).marginal(nodes), atol=1e-12)
+        np.testing.assert_allclose(
+            ask(Planar, model).marginal(nodes), ask(Enumeration, model).marginal(nodes), atol=1e-12
+        )
 
 
 def test_fields_through_a_ghost(small_fronts, rng):
@@ -61,12 +64,12 @@ def test_fields_through_a_ghost(small_fronts, rng):
     biases = rng.normal(size=9)
     biases[4] = 0.0
     model = gb.PairwiseModel.build(graph, biases, rng.normal(size=12))
-    engine, truth = Planar(model), Enumeration(model)
+    engine, truth = ask(Planar, model), ask(Enumeration, model)
     assert Planar.price(model) is None  # another model of this structure would have a field inside
-    np.testing.assert_allclose(engine.moments().statistics, truth.moments().statistics, atol=1e-12)
+    np.testing.assert_allclose(engine.moments, truth.moments, atol=1e-12)
     np.testing.assert_allclose(engine.marginal([4, 0]), truth.marginal([4, 0]), atol=1e-12)
-    with pytest.raises(ArgumentError, match="fields where"):
-        engine.at(model.replace(model.theta + 1.0)).log_partition()
+    with pytest.raises(ArgumentError, match="not planar"):
+        engine.engine.at(model.theta + 1.0).log_partition  # noqa: B018
 
 
 def test_onsagers_free_energy_in_the_bulk():
@@ -76,7 +79,7 @@ def test_onsagers_free_energy_in_the_bulk():
     for rows, columns in ((24, 24), (24, 25), (25, 25)):
         graph = gb.graphs.grid(rows, columns)
         model = gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, coupling))
-        log_z[rows, columns] = exact(model).log_partition()
+        log_z[rows, columns] = exact(model).log_partition
     bulk = log_z[25, 25] - 2 * log_z[24, 25] + log_z[24, 24]
     k = 2 * np.sinh(2 * coupling) / np.cosh(2 * coupling) ** 2
     inner, _ = quad(lambda phi: np.log((1 + np.sqrt(1 - (k * np.sin(phi)) ** 2)) / 2), 0, np.pi)
@@ -86,34 +89,36 @@ def test_onsagers_free_energy_in_the_bulk():
 @pytest.mark.parametrize("coupling", [-60.0, 60.0])
 def test_very_strong_couplings_that_can_all_be_satisfied(coupling):
     graph = gb.graphs.grid(12, 12)
-    engine = Planar(gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, coupling)))
-    assert engine.log_partition() == pytest.approx(60.0 * graph.n_edges + np.log(2.0), rel=1e-14)
-    np.testing.assert_allclose(engine.moments().statistics, np.sign(coupling), atol=1e-12)
+    engine = ask(Planar, gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, coupling)))
+    assert engine.log_partition == pytest.approx(60.0 * graph.n_edges + np.log(2.0), rel=1e-14)
+    np.testing.assert_allclose(engine.moments, np.sign(coupling), atol=1e-12)
 
 
 def test_frustration_at_low_temperature(rng):
     """From a ground state twelve digits remain; without the time to find one the loss is noticed."""
     graph = gb.graphs.grid(8, 8)
     model = gb.PairwiseModel.build(graph, None, rng.choice([-4.0, 4.0], graph.n_edges))
-    truth = Elimination(model)
-    assert Planar(model).log_partition() == pytest.approx(truth.log_partition(), rel=1e-12)
-    np.testing.assert_allclose(Planar(model).moments().statistics, truth.moments().statistics, atol=1e-7)
+    truth = ask(Elimination, model)
+    assert ask(Planar, model).log_partition == pytest.approx(truth.log_partition, rel=1e-12)
+    np.testing.assert_allclose(ask(Planar, model).moments, truth.moments, atol=1e-7)
     with pytest.raises(TooExpensiveError, match="lose all digits"):
-        Planar(model.replace(3 * model.theta), max_seconds=1e-9).log_partition()
+        ask(Planar, model.replace(3 * model.theta), max_seconds=1e-9).log_partition  # noqa: B018
 
 
 def test_most_probable_states_of_glasses(rng):
     for domain, graph in ((SPIN, gb.graphs.grid(5, 6)), (BINARY, gb.graphs.grid(1, 7)), (SPIN, random_planar(rng, 14))):
         model = without_fields(graph, rng, 2.0, domain)
-        state, log_probability = Planar(model).most_probable()
-        assert log_probability == pytest.approx(Elimination(model).most_probable()[1], abs=1e-10)
-        assert model.log_weights(state[None])[0] - Elimination(model).log_partition() == pytest.approx(log_probability)
+        state, log_probability = ask(Planar, model).mode
+        assert log_probability == pytest.approx(ask(Elimination, model).mode[1], abs=1e-10)
+        assert model.log_weights(state[None])[0] - ask(Elimination, model).log_partition == pytest.approx(
+            log_probability
+        )
 
 
 def test_samples_over_many_fronts(small_fronts, rng):
     model = without_fields(gb.graphs.grid(3, 3), rng)
     states, probabilities, _ = exact_law(model)
-    drawn = Planar(model).sample(4000, rng)
+    drawn = ask(Planar, model).sample(4000, rng)
     counts = np.array([(drawn == state).all(axis=1).sum() for state in states])
     z = (counts - 4000 * probabilities) / np.sqrt(4000 * probabilities + 1e-300)
     likely = 4000 * probabilities > 5
@@ -127,20 +132,20 @@ def test_planarity_is_the_price(rng):
     assert Planar.price(gb.PairwiseModel.zeros(gb.graphs.complete(4), bias=False)) is not None
     assert Planar.price(gb.PairwiseModel.zeros(gb.graphs.complete(4))) is None  # the ghost makes it K5
     with pytest.raises(ArgumentError, match="not planar"):
-        Planar(gb.PairwiseModel.zeros(gb.graphs.complete(5), bias=False)).log_partition()
+        ask(Planar, gb.PairwiseModel.zeros(gb.graphs.complete(5), bias=False)).log_partition  # noqa: B018
 
 
 @pytest.mark.long
 def test_wide_lattices_without_fields_are_chosen(monkeypatch):
     wide = gb.PairwiseModel.zeros(gb.graphs.grid(36, 36), bias=False)
-    assert isinstance(exact(wide), Planar)
-    assert exact(wide).log_partition() == pytest.approx(36 * 36 * np.log(2.0))
+    assert isinstance(exact(wide).engine, Planar)
+    assert exact(wide).log_partition == pytest.approx(36 * 36 * np.log(2.0))
     with pytest.raises(TooExpensiveError, match="products of spins"):
-        Planar(wide, max_seconds=1.0).second_moments()
+        ask(Planar, wide, max_seconds=1.0).second_moments  # noqa: B018
     monkeypatch.setattr(kasteleyn, "_embedding", None)  # long chains, and grids with fields, are not asked
     assert not gb.inference.is_affordable(gb.PairwiseModel.zeros(gb.graphs.grid(60, 60)))
     chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, 5000), bias=False)
-    assert choice.predict_cost(chain).engine == "elimination"
+    assert gb.inference.predict_cost(chain).engine == "elimination"
 
 
 def test_edges_of_trees_too_large_for_32_bits():

@@ -13,7 +13,7 @@ from systems import all_states, models_with_domains, random_model, random_model_
 def test_is_never_below_the_largest_and_within_the_sum_of_the_factors(case, rng):
     name, domain = case
     for _ in range(2):
-        model = random_model_of(name, gb.graphs.complete(6), rng, domain, scale=1.0, temperature=0.7)
+        model = random_model_of(name, gb.graphs.complete(6), rng, domain, scale=1.0)
         largest = model.log_weights(all_states(6, domain)).max()
         bound = largest_log_weight_bound(model)
         assert largest - 1e-9 <= bound <= sum(factor.table.max() for factor in model.factors().factors) + 1e-9

@@ -47,7 +47,7 @@ def learn(learner, model, data, seed=0, **limits):
 @pytest.fixture(params=models_with_domains(4), ids=lambda part: f"{part[0]}-{getattr(part[1], 'name', part[1])}")
 def truth(request):
     model, domain = request.param
-    return random_model_of(model, TRIANGLE, np.random.default_rng(3), domain, scale=0.4, temperature=1.3)
+    return random_model_of(model, TRIANGLE, np.random.default_rng(3), domain, scale=0.4)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -58,7 +58,7 @@ def expected_statistics(model, law):
 @pytest.fixture
 def case(domain, rng):
     """A model and data that it does not fit."""
-    model = random_model(gb.graphs.complete(4), rng, domain, scale=1.2, temperature=1.3)
+    model = random_model(gb.graphs.complete(4), rng, domain, scale=1.2)
     return model, sampled_data(random_model(model.graph, rng, domain), 60, rng)
 
 
@@ -74,7 +74,7 @@ def test_expected_single_update_is_the_pseudolikelihood_step(case):
     after = np.mean([law @ update_kernel(model, k) for k in range(n)], axis=0)
     step = expected_statistics(model, law) - expected_statistics(model, after)
     _, gradient = value_and_gradient(Pseudolikelihood(), model, data)
-    np.testing.assert_allclose(step / model.temperature, -gradient / n, atol=1e-14)
+    np.testing.assert_allclose(step, -gradient / n, atol=1e-14)
 
 
 def test_single_update_has_the_factors_of_the_paper(rng):
@@ -107,7 +107,7 @@ def test_sampled_single_update_is_the_pseudolikelihood_step(case, scan, rng):
     # the starts are drawn, so the expectation is that of the data drawn
     drawn = gb.Dataset.read(starts, coding=model.domain.name)
     _, gradient = value_and_gradient(Pseudolikelihood(), model, drawn)
-    z = (changes.mean(axis=0) + gradient * model.temperature / n) / (changes.std(axis=0) / np.sqrt(n_chains))
+    z = (changes.mean(axis=0) + gradient / n) / (changes.std(axis=0) / np.sqrt(n_chains))
     assert np.abs(z).max() < 4.5
 
 
@@ -209,7 +209,7 @@ def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
     # the exact gradient at the answer, in standard errors of the mean gradient (the noise is half of one)
     exact, _ = Exact()(result.model)
     statistics = model.mean_statistics(data.states, data.weights)
-    gradient = (exact.mean - statistics) / model.temperature + 0.01 * result.model.theta
+    gradient = exact.mean - statistics + 0.01 * result.model.theta
     assert np.abs(gradient).max() < 5 * (2 * noises[-1])
     assert np.abs(gradient).max() < 0.02
 

@@ -18,7 +18,7 @@ GRAPHS = [gb.graphs.complete(5), gb.graphs.grid(1, 5), gb.graphs.from_edges([(0,
 def problem(kind, domain, seed):
     """A start and data in which variable 0 is hidden and a fifth of the other cells missing."""
     rng = np.random.default_rng(seed)
-    truth = random_model_of(kind, GRAPHS[seed % 3], rng, domain, temperature=rng.uniform(0.5, 2.0))
+    truth = random_model_of(kind, GRAPHS[seed % 3], rng, domain)
     data = holed(sampled_data(truth, 15, rng), rng, 0.2, hidden=[0])
     return break_symmetry(truth.replace(0 * truth.theta), data, rng, scale=0.5), data
 
@@ -74,7 +74,7 @@ def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, se
 
 def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng):
     for graph in (gb.graphs.complete(7), gb.graphs.grid(7, 10)):
-        model = random_model(graph, rng, domain, scale=0.6, temperature=0.8)
+        model = random_model(graph, rng, domain, scale=0.6)
         states = domain.from_codes(rng.integers(0, 2, (1, graph.n_nodes)).astype(np.int8))
         data = holed(gb.Dataset.read(states, coding=domain.name), rng, 0.4, hidden=[0, 1, 2])
         expectation = gb.expectations.ClampedMeanField(max_iter=1)
@@ -120,7 +120,6 @@ def test_what_cannot_be_is_refused(rng):
 
 def test_the_function_of_an_m_step_has_its_own_slopes():
     start, data = problem("pairwise", gb.domain.SPIN, 1)
-    assert start.temperature != 1
     state = EM().init(start, data, np.random.default_rng(0))
     function = state.problem._complete_data(state.progress.clamped)
     steps = 1e-5 * np.eye(start.theta.size)

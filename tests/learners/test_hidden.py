@@ -55,7 +55,7 @@ def test_every_chain_learner_takes_missing_cells(name, settings, domain, rng):
 
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
 def test_every_model_learns_from_rows_with_missing_cells(kind, domain, rng):
-    truth = random_model_of(kind, gb.graphs.complete(4), rng, domain, scale=0.5, temperature=1.3)
+    truth = random_model_of(kind, gb.graphs.complete(4), rng, domain, scale=0.5)
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
     function = Likelihood().bind(start, data)

@@ -21,7 +21,7 @@ def losses_by_definition(loss, model, biases, matrix, data):
     """Sum over variables, straight from the formulas; row u of `matrix` holds the couplings of variable u."""
     x = data.states[data.row_of].astype(float)
     signs = np.where(x == model.domain.high, 1.0, -1.0)
-    half = signs * (x @ matrix.T + biases) * model.domain.gap / 2 / model.temperature
+    half = signs * (x @ matrix.T + biases) * model.domain.gap / 2
     if loss == "rple":
         return np.logaddexp(0, -2 * half).mean(axis=0).sum()
     means = np.exp(-half).mean(axis=0)
@@ -34,7 +34,7 @@ def test_value_by_definition_and_gradient_by_differences(loss, domain, bias, spa
     if sparse:
         monkeypatch.setattr("gibbsian.models.pairwise.ALWAYS_DENSE_UP_TO", 0)
         monkeypatch.setattr("gibbsian.models.pairwise.DENSE_ABOVE", 1.0)
-    model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=1.4, bias=bias)
+    model = random_model(gb.graphs.grid(2, 3), rng, domain, bias=bias)
     assert model.is_dense != sparse
     data = sampled_data(model, 60, rng)
     directed = DirectedModel(model)
@@ -116,7 +116,7 @@ def test_theory_acts_on_spin_couplings_in_either_coding_at_any_temperature(loss,
     spin = gb.BoltzmannMachine(learner=learner, tol=1e-9).fit(data).model_
     binary = gb.BoltzmannMachine(learner=learner, tol=1e-9, temperature=3.0).fit(data.convert("binary")).model_
     back, _ = binary.to_domain("spin")
-    np.testing.assert_allclose(back.theta / 3.0, spin.theta, atol=1e-6)
+    np.testing.assert_allclose(back.theta, spin.theta, atol=1e-6)
     model = gb.PairwiseModel.zeros(gb.graphs.complete(5))
     constant = {"rise": 0.4, "logrise": 0.8, "rple": 0.2}[loss]
     assert learner.penalty(model, data) == pytest.approx(constant * np.sqrt(np.log(25 / 0.05) / 300))

@@ -11,6 +11,7 @@ from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.learners import LearnerState, as_learner, run
 from gibbsian.learners.online import Online, _ratio_to_noise
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.optimizers import Adam, Ascent, Decay
 from gibbsian.storage import Checkpoint, pack, unpack
 from systems import random_model, sampled_data
@@ -29,7 +30,7 @@ def learned(domain, rng):
 
 def sampling_errors(model, data):
     """Rough standard errors of the parameters: spins' own, carried to the coding."""
-    return 1.0 / np.sqrt(data.n_rows) / model.centred(np.zeros(model.n_variables)).scales
+    return 1.0 / np.sqrt(data.n_rows) / preconditioning(model).centred(np.zeros(model.n_variables)).scales
 
 
 @pytest.mark.parametrize(
@@ -168,9 +169,9 @@ def test_weights_count(rng):
 
 def test_centring_is_the_same_model_and_its_gradient(domain, rng):
     for bias in (True, False):
-        model = random_model(gb.graphs.complete(4), rng, domain, temperature=1.5, bias=bias)
+        model = random_model(gb.graphs.complete(4), rng, domain, bias=bias)
         data = sampled_data(model, 200, rng)
-        centring = model.centred(data.states[data.row_of].mean(axis=0))
+        centring = preconditioning(model).centred(data.states[data.row_of].mean(axis=0))
         inner = centring.inwards(model.theta)
         np.testing.assert_allclose(centring.outwards(inner), model.theta, atol=1e-12)
         objective = Pseudolikelihood()

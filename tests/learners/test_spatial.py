@@ -6,6 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.learners import MomentMatching, as_learner, run
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.optimizers import Anderson, Ascent
 from systems import exact_law, random_model
 
@@ -132,10 +133,10 @@ def test_moment_matching_takes_any_expectation_by_name(grid_data):
 
 
 def test_centring_of_cliques_is_the_same_machine_and_its_gradient(domain, rng):
-    zeros = gb.models.HigherOrderModel.of_order(4, 3, domain, temperature=1.3)
+    zeros = gb.models.HigherOrderModel.of_order(4, 3, domain)
     model = zeros.replace(rng.normal(size=zeros.theta.size))
     origin = rng.uniform(domain.low, domain.high, 4)
-    centring = model.centred(origin)
+    centring = preconditioning(model).centred(origin)
     inner = centring.inwards(model.theta)
     np.testing.assert_allclose(centring.outwards(inner), model.theta, atol=1e-10)
     states, _, _ = exact_law(model)
@@ -150,6 +151,6 @@ def test_centring_of_cliques_is_the_same_machine_and_its_gradient(domain, rng):
 
 def test_centring_of_cliques_needs_every_part(rng):
     whole, part = gb.models.HigherOrderModel.of_order(4, 3), gb.models.HigherOrderModel.build({(0, 1, 2): 1.0}, 3)
-    assert whole.centred(np.zeros(4)).inner is not None
-    assert part.centred(np.zeros(3)).inner is None
-    assert whole.centred(np.zeros(4), l1=True).inner is None  # it would act on mixtures of cliques
+    assert preconditioning(whole).centred(np.zeros(4)).inner is not None
+    assert preconditioning(part).centred(np.zeros(3)).inner is None
+    assert preconditioning(whole).centred(np.zeros(4), l1=True).inner is None  # it would act on mixtures of cliques

@@ -201,7 +201,7 @@ def test_what_samples_never_show_varies_as_what_lies_halfway_to_the_data(rng, mo
 @pytest.mark.parametrize(("theta", "expected"), [(0.5, (0.0, 0.39)), (-0.5, (-0.39, 0.0)), (0.0, (-0.26, 0.26))])
 def test_a_penalty_pulls_towards_zero(theta, expected):
     """By T (l1 + l2 |theta|) at most, and to either side of a coupling that it holds at zero."""
-    model = gb.PairwiseModel(gb.graphs.complete(2), np.array([0.0, 0.0, theta]), temperature=1.3)
+    model = gb.PairwiseModel(gb.graphs.complete(2), np.array([0.0, 0.0, theta]))
     low, high = penalty_pull(model, 0.2, 0.2, None, 100.0)
     np.testing.assert_allclose((low[2], high[2]), expected)
     assert low[0] == high[0] == 0.0

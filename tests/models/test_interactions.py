@@ -23,7 +23,7 @@ def strengths(found):
 
 def test_pairs_of_spins_are_the_same_by_couplings_and_by_tables():
     graph = gb.graphs.complete(4)
-    model = gb.PairwiseModel(graph, RNG.normal(size=10), temperature=2.0)
+    model = gb.PairwiseModel(graph, RNG.normal(size=10))
     own, by_tables = model.interactions(), ExponentialFamily.interactions(model)
     assert strengths(own) == pytest.approx(dict(zip(map(tuple, graph.edges.tolist()), model.couplings, strict=True)))
     assert strengths(by_tables) == pytest.approx(strengths(own))

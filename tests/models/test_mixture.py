@@ -34,7 +34,7 @@ def columns(rng, sizes=(2, 3, 4)) -> IndependentColumnsMixture:
 
 def models(rng) -> dict:
     directions = VonMisesFisherMixtureModel(WEIGHTS, unit_rows(rng.normal(size=(2, 3))), np.array([2.0, 9.0]))
-    means = KMeansModel.unplaced(2, 3).at(rng.normal(size=(2, 3)))
+    means = KMeansModel.unplaced(2, 3).with_shifts(rng.normal(size=(2, 3)))
     two_valued = IndependentColumnsMixture(WEIGHTS, rng.dirichlet(np.ones(2), (2, 4)).reshape(2, 8), SPIN)
     return {
         "gaussian": gaussians(rng),
@@ -161,7 +161,7 @@ def test_k_means_with_missing_cells_is_the_limit_of_soft_k_means(rng):
     start = hard_steps.start(rng)
     hard = run(EM(), start, data, rng, max_iter=500, tol=0.0)
     model = GaussianMixtureModel.unplaced(2, 3, variance=1e-6, free_weights=False)
-    soft = run(EM(), model.em_steps(data).adopted(model.at(start.means)), data, rng, max_iter=500, tol=0.0)
+    soft = run(EM(), model.em_steps(data).adopted(model.with_shifts(start.means)), data, rng, max_iter=500, tol=0.0)
     np.testing.assert_allclose(soft.model.means, hard.model.means, atol=1e-8)
     # the energy is the sum over present cells
     distances = np.where(data.missing[:, None], 0.0, data.states[:, None] - hard.model.means) ** 2

@@ -16,19 +16,17 @@ MIXED = Categories((2, 3, 5, 1, 4))
 GRAPH = gb.graphs.from_edges([(0, 1), (0, 2), (1, 2), (2, 4)], 5)  # variable 3 is alone
 
 
-def random_potts(rng, domain=MIXED, graph=GRAPH, temperature=1.0):
-    return random_model_of("potts", graph, rng, domain, scale=1.0, temperature=temperature)
+def random_potts(rng, domain=MIXED, graph=GRAPH):
+    return random_model_of("potts", graph, rng, domain, scale=1.0)
 
 
 def as_field(model):
-    return MarkovRandomField(
-        model.n_variables, Scopes.of_graph(model.graph), model.theta, model.domain, model.temperature
-    )
+    return MarkovRandomField(model.n_variables, Scopes.of_graph(model.graph), model.theta, model.domain)
 
 
 @pytest.mark.parametrize("domain", [SPIN, BINARY, MIXED], ids=lambda domain: domain.name)
 def test_is_the_field_with_tables_of_one_and_two(domain, rng):
-    model = random_potts(rng, domain, temperature=1.3)
+    model = random_potts(rng, domain)
     field, states = as_field(model), all_states(5, domain)
     np.testing.assert_allclose(model.energy(states), field.energy(states), atol=1e-12)
     np.testing.assert_allclose(model.flip_costs(states), field.flip_costs(states), atol=1e-12)
@@ -41,7 +39,7 @@ def test_is_the_field_with_tables_of_one_and_two(domain, rng):
 def test_road_by_variable_equals_the_plain_one(name, domain, rng, monkeypatch):
     monkeypatch.setattr("gibbsian.models.potts.COST_CELLS", 300)
     monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (2**18, 1))
-    model = random_potts(rng, domain, temperature=1.3)
+    model = random_potts(rng, domain)
     every = all_states(5, domain)
     data = dataset_of(every[rng.integers(0, len(every), 500)], domain)
     value, gradient = value_and_gradient(OBJECTIVES.create(name), model, data)
@@ -64,7 +62,7 @@ def test_same_bits_for_one_and_two_threads(rng):
 
 @pytest.mark.parametrize("domain", [SPIN, BINARY, MIXED], ids=lambda domain: domain.name)
 def test_zero_sum_is_the_same_law_with_tables_that_sum_to_zero(domain, rng):
-    model = random_potts(rng, domain, temperature=1.6)
+    model = random_potts(rng, domain)
     gauged = model.zero_sum()
     np.testing.assert_allclose(exact_law(gauged)[1], exact_law(model)[1], atol=1e-14)
     for table in gauged.tables:

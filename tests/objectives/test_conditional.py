@@ -46,7 +46,7 @@ def slopes(function, theta, rng, n=4):
 @pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
 def test_conditional_likelihood_of_every_model_is_that_of_the_list_of_states(name, domain, rng):
     """T is not 1, cells of features and of a target are missing."""
-    model = random_model_of(name, SMALL, rng, domain, scale=0.7, temperature=1.4)
+    model = random_model_of(name, SMALL, rng, domain, scale=0.7)
     data = with_holes(sampled_data(model, 30, rng), rng, [0, 3])
     function = ConditionalLikelihood(TARGETS).bind(model, data)
     assert function(model.theta)[0] == pytest.approx(enumerated(model, data, TARGETS), abs=1e-10)
@@ -55,7 +55,7 @@ def test_conditional_likelihood_of_every_model_is_that_of_the_list_of_states(nam
 
 @pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
 def test_pseudolikelihood_of_targets_is_a_sum_of_conditionals(name, domain, rng):
-    model = random_model_of(name, SMALL, rng, domain, scale=0.7, temperature=1.4)
+    model = random_model_of(name, SMALL, rng, domain, scale=0.7)
     data = sampled_data(model, 30, rng)
     function = ConditionalPseudolikelihood(TARGETS).bind(model, data)
     value = sum(ConditionalLikelihood(target).bind(model, data)(model.theta)[0] for target in TARGETS)
@@ -73,7 +73,7 @@ def test_parameters_that_touch_no_target_have_no_gradient(domain, rng):
 
 def test_hidden_units_are_summed_out(domain, rng):
     """The last variable is hidden: a column that is missing everywhere."""
-    model = random_model_of("pairwise", gb.graphs.complete(4), rng, domain, temperature=0.7)
+    model = random_model_of("pairwise", gb.graphs.complete(4), rng, domain)
     data = sampled_data(model, 30, rng).hide([3])
     function = ConditionalLikelihood([0]).bind(model, data)
     assert function(model.theta)[0] == pytest.approx(enumerated(model, data, [0]), abs=1e-10)
@@ -94,7 +94,7 @@ LAYERS = {
 def test_discriminative_restricted_machine(kind, holes, rng):
     """P(y | x) is the weight of the row over the sum of its weights with every label: the closed form of the RBM."""
     visible, hidden = LAYERS[kind]
-    model = RestrictedModel.build(visible, hidden, temperature=1.3)
+    model = RestrictedModel.build(visible, hidden)
     model = model.replace(rng.normal(size=model.theta.size))
     states = visible.decode(visible.draw(rng.normal(size=(25, visible.width)), rng))
     coding, states = (kind, states) if kind in ("binary", "spin") else ("real", states.astype(float))
@@ -120,13 +120,13 @@ def test_discriminative_restricted_machine(kind, holes, rng):
 @pytest.mark.parametrize("n_hidden", [0, 2])
 def test_conditional_model_with_inputs(outputs, n_hidden, rng):
     """The energy is written out here once more, over all outputs and hidden states."""
-    model = ConditionalModel.zeros(2, outputs, BinaryLayer(n_hidden), temperature=1.7)
+    model = ConditionalModel.zeros(2, outputs, BinaryLayer(n_hidden))
     model = model.replace(rng.normal(size=model.theta.size))
     b, c, direct, inward, upward = model.parts
     x, every = rng.normal(size=(6, 2)), outputs.enumerate(0, int(outputs.n_states))
     h = BinaryLayer(n_hidden).enumerate(0, 2**n_hidden)
     energies = ((b + x @ direct) @ every.T)[:, :, None] + ((c + x @ inward) @ h.T)[:, None] + (every @ upward @ h.T)
-    weights = np.exp(energies / 1.7).sum(axis=2)
+    weights = np.exp(energies).sum(axis=2)
     law = weights / weights.sum(axis=1, keepdims=True)
     listed = outputs.decode(every)
     np.testing.assert_allclose(model.output_probabilities(x, listed), law, atol=1e-12)

@@ -248,7 +248,7 @@ class TestRoads:
         take(road)
         monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
         monkeypatch.setattr("gibbsian.models.pairwise.SAMPLED_CELLS", 256)
-        model = random_model(GRAPHS["grid"], rng, domain, temperature=1.3, bias=bias)
+        model = random_model(GRAPHS["grid"], rng, domain, bias=bias)
         data = sampled_data(model, 300, rng)
         value, gradient = objective.bind(model, data)(model.theta)
         sampled, slope = objective.sampled(model, data)(model.theta)
@@ -261,7 +261,7 @@ class TestRoads:
         monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
         for name, value in {"WORTH_TABLES": 1, "TABLED_CELLS": 8192}.items():
             monkeypatch.setattr(f"gibbsian.models.pairwise.{name}", value)
-        model = random_model(graph, rng, domain, temperature=1.3, bias=bias)
+        model = random_model(graph, rng, domain, bias=bias)
         states = model.domain.from_codes(rng.integers(0, 2, (300, graph.n_nodes)))
         for weights in (None, rng.random(300)):
             data = gb.Dataset.of_states(states, domain.name, sample_weight=weights, distinct=False)
@@ -274,7 +274,7 @@ class TestRoads:
     @pytest.mark.parametrize("cells", [1, 60, 2**16])
     @pytest.mark.parametrize("graph", list(GRAPHS))
     def test_all_lead_to_the_same_place(self, objective, domain, graph, bias, cells, rng, take):
-        model = random_model(GRAPHS[graph], rng, domain, temperature=1.3, bias=bias)
+        model = random_model(GRAPHS[graph], rng, domain, bias=bias)
         data = sampled_data(model, 50, rng)
         take("dense")
         expected_value, expected_gradient = value_and_gradient(objective, model, data)

@@ -16,7 +16,7 @@ N_HIDDEN = 2
 
 def hidden_model(rng, domain, graph=GRAPH):
     theta = rng.normal(size=graph.n_nodes + graph.n_edges)
-    return gb.PairwiseModel(graph, theta, domain, 1.3, True, N_HIDDEN)
+    return gb.PairwiseModel(graph, theta, domain, True, N_HIDDEN)
 
 
 def rows_of(rng, domain, holes=0.0):

@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
-from gibbsian.inference.layer_sums import LayerSums
+from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.layers import as_layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
@@ -31,14 +31,14 @@ def test_pseudolikelihood_is_equation_8_of_h06(rng):
 
 
 def test_likelihood_is_the_mean_log_probability(domain, rng):
-    model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=2.0)
+    model = random_model(gb.graphs.grid(2, 3), rng, domain)
     data = sampled_data(model, 30, rng)
     _, _, log_partition = exact_law(model)
     expected = (model.log_weights(data.states[data.row_of]) - log_partition).mean()
     assert -value_and_gradient(Likelihood(), model, data)[0] == pytest.approx(expected, abs=1e-12)
 
 
-moments = LayerSums.moments
+moments = vars(LayerAnswers)["moments"].func
 
 
 def with_holes(data, share, rng):
@@ -48,7 +48,7 @@ def with_holes(data, share, rng):
 
 
 def test_likelihood_with_missing_cells_sums_over_them(domain, rng):
-    model = random_model(gb.graphs.complete(4), rng, domain, temperature=1.3)
+    model = random_model(gb.graphs.complete(4), rng, domain)
     data, x = with_holes(sampled_data(model, 25, rng), 0.4, rng)
     states, probabilities, _ = exact_law(model)
     expected = np.mean([
@@ -76,7 +76,8 @@ def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, doma
     codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
     data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
     rows, calls = with_hidden(data, n_hidden), []
-    monkeypatch.setattr(LayerSums, "moments", lambda engine: calls.append(engine) or moments(engine))
+    counted = property(lambda answers: calls.append(answers) or moments(answers))
+    monkeypatch.setattr(LayerAnswers, "moments", counted)
     value, gradient = value_and_gradient(Likelihood(), model, rows)
     assert len(calls) == (n_visible > n_hidden or share > 0)  # else both phases are one sum
     monkeypatch.setattr(type(model), "in_layers", lambda self: self)
@@ -88,7 +89,7 @@ def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, doma
 @pytest.mark.parametrize(("graph", "bias"), [("complete", True), ("complete", False), ("chain", True)])
 def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, domain, rng, monkeypatch):
     """The road for rows with too many completions to list, against the one that lists them."""
-    model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, temperature=0.9, bias=bias)
+    model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, bias=bias)
     data, _ = with_holes(sampled_data(model, 30, rng), 0.5, rng)
     listed = value_and_gradient(Likelihood(), model, data)
     monkeypatch.setattr("gibbsian.inference.missing.MOST_LISTED", 1)

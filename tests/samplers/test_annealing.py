@@ -74,7 +74,7 @@ def log_base(base, codes):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("form", ["spins", "tables"])
 def test_a_step_over_the_whole_path_is_the_ratio_of_the_weights(form, graph, base, rng, domain):
-    model = random_model(GRAPHS[graph], rng, domain, temperature=1.3)
+    model = random_model(GRAPHS[graph], rng, domain)
     law = as_independent(base, model)
     make = FORMS[form]
     path = make(model, law, np.zeros(model.n_variables, bool))
@@ -86,7 +86,7 @@ def test_a_step_over_the_whole_path_is_the_ratio_of_the_weights(form, graph, bas
 @pytest.mark.parametrize("form", ["spins", "tables"])
 def test_summing_out_gives_the_marginal_of_every_place_on_the_path(form, rng, domain):
     """Steps of any size from any state of the others: the values of the summed-out variables do not matter."""
-    model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=0.8)
+    model = random_model(gb.graphs.grid(2, 3), rng, domain)
     law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.graph)
     make = FORMS[form]
     path = make(model, law, summed)
@@ -138,7 +138,7 @@ def test_the_way_back_visits_the_kept_variables_in_reverse_order(rng):
 # -- whole runs -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("marginalise", [False, True])
 def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domain):
-    model = gb.PairwiseModel.build(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), domain, 1.7)
+    model = gb.PairwiseModel.build(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), domain)
     truth = exact_law(model)[2]
     annealing, path = Annealing(20, 50), variable_path(model, "biases", marginalise)
     forward = annealing.forward(path, rng=1)
@@ -199,7 +199,7 @@ def test_large_parameters_stay_finite(size, marginalise, domain):
     model = gb.PairwiseModel.build(gb.graphs.grid(1, 12), np.full(12, 0.1), np.full(11, size), domain)
     run = Annealing(50, 500).forward(variable_path(model, marginalise=marginalise), rng=0)
     assert np.isfinite(run.log_weights).all()
-    truth = gb.inference.exact(model).log_partition()
+    truth = gb.inference.exact(model).log_partition
     assert run.log_partition == pytest.approx(truth, rel=0.05)
 
 
@@ -214,7 +214,7 @@ def test_large_tables_stay_finite():
     "structure",
     [
         gb.models.HigherOrderModel.of_order(5, 3),
-        gb.models.HigherOrderModel.of_order(4, 3, Categories.of_values((-1, 0, 1), 4), 1.4),
+        gb.models.HigherOrderModel.of_order(4, 3, Categories.of_values((-1, 0, 1), 4)),
         gb.models.PottsModel.zeros(gb.graphs.grid(2, 3), Categories((3, 2, 4, 2, 3, 2))),
         gb.models.MarkovRandomField.zeros(gb.graphs.grid(2, 3), BINARY),
     ],
@@ -230,8 +230,8 @@ def test_every_kind_of_model_has_its_interval(structure, marginalise, rng):
 
 
 def test_base_of_biases_is_the_same_by_tables(rng, domain):
-    pairwise = random_model(gb.graphs.complete(4), rng, domain, temperature=1.2)
-    twin = gb.models.HigherOrderModel.of_order(4, 2, domain, 1.2).replace(pairwise.theta)
+    pairwise = random_model(gb.graphs.complete(4), rng, domain)
+    twin = gb.models.HigherOrderModel.of_order(4, 2, domain).replace(pairwise.theta)
     expected = IndependentVariables.of_biases(pairwise).log_probabilities
     np.testing.assert_allclose(IndependentVariables.of_biases(twin).log_probabilities, expected, atol=1e-14)
 
@@ -340,7 +340,7 @@ def test_interval_warns_when_the_sides_are_apart():
     model = gb.PairwiseModel.build(gb.graphs.grid(6, 6), np.zeros(36), np.full(60, 2.0))
     with pytest.warns(MixingWarning, match="raise the number of temperatures, betas=3"):
         interval = log_partition_interval(model, "exact", Annealing(50, 3), rng=0)
-    assert interval.lower < gb.inference.exact(model).log_partition() < interval.upper
+    assert interval.lower < gb.inference.exact(model).log_partition < interval.upper
     assert "beware" in str(interval)
 
 

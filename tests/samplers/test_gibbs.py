@@ -63,7 +63,7 @@ def test_substreams_differ_from_each_other_and_their_parent():
 def sparse_model(scale=1.0):
     graph = gb.graphs.random(80, 0.05, random_state=1)
     rng = np.random.default_rng(2)
-    return gb.PairwiseModel.build(graph, rng.normal(size=80), scale * rng.normal(size=graph.n_edges), BINARY, 0.7)
+    return gb.PairwiseModel.build(graph, rng.normal(size=80), scale * rng.normal(size=graph.n_edges), BINARY)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
@@ -84,8 +84,8 @@ def test_rounded_parameters_are_the_parameters():
     model = sparse_model()
     spin, _ = model.to_domain("spin")
     form = _spin_form(model)
-    np.testing.assert_allclose(form.biases, spin.natural_biases, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(form.couplings, spin.natural_couplings, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(form.biases, spin.biases, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(form.couplings, spin.couplings, rtol=0, atol=1e-14)
 
 
 def test_dense_and_sparse_kernels_take_the_same_path(monkeypatch):

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.inference import Elimination, Enumeration
+from systems import ask
 
 ENGINES = [Enumeration, Elimination]
 
@@ -24,11 +25,11 @@ def random_model(graph, seed, scale=0.6, domain=SPIN):
 @pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
 def test_state_frequencies(engine, domain):
     model = random_model(gb.graphs.grid(2, 3), 1, domain=domain)
-    samples = engine(model).sample(50_000, np.random.default_rng(0))
+    samples = ask(engine, model).sample(50_000, np.random.default_rng(0))
     assert samples.dtype == np.int8
     assert set(np.unique(samples)) == {domain.low, domain.high}
     numbers = (samples == domain.high) @ (1 << np.arange(5, -1, -1))
-    expected = Enumeration(model).marginal(range(6)).ravel() * len(samples)
+    expected = ask(Enumeration, model).marginal(range(6)).ravel() * len(samples)
     assert chisquare(np.bincount(numbers, minlength=64), expected).pvalue > 1e-3
 
 
@@ -49,27 +50,27 @@ def largest_score(estimates, exact, n_samples):
 def test_thirteen_variables(engine):
     """More than one row: enumeration draws the row (nodes 0 to 2) first and the column second."""
     model = random_model(gb.graphs.random(13, 0.4, random_state=4), 2)
-    samples = engine(model).sample(40_000, np.random.default_rng(1))
-    exact = Enumeration(model)
+    samples = ask(engine, model).sample(40_000, np.random.default_rng(1))
+    exact = ask(Enumeration, model)
     pairs = np.triu_indices(13, 1)
     second = (samples.T.astype(float) @ samples / len(samples))[pairs]
-    assert largest_score(second, exact.second_moments()[pairs], len(samples)) < 4.5
+    assert largest_score(second, exact.second_moments[pairs], len(samples)) < 4.5
     assert joint_p_value(samples, exact, [0, 2, 7, 12]) > 1e-3
 
 
 def test_large_grid():
     model = random_model(gb.graphs.grid(10, 10), 3)
-    engine = Elimination(model)
+    engine = ask(Elimination, model)
     samples = engine.sample(20_000, np.random.default_rng(2))
     statistics = model.mean_statistics(samples)
-    assert largest_score(statistics, engine.moments().statistics, len(samples)) < 4.5
+    assert largest_score(statistics, engine.moments, len(samples)) < 4.5
     assert joint_p_value(samples, engine, [44, 45, 54, 55, 99]) > 1e-3
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_strong_couplings_draw_only_ground_states(engine):
     model = gb.PairwiseModel.build(gb.graphs.complete(12), None, np.full(66, 50.0))
-    samples = engine(model).sample(4_000, np.random.default_rng(3))
+    samples = ask(engine, model).sample(4_000, np.random.default_rng(3))
     assert (np.abs(samples.sum(axis=1)) == 12).all()
     assert abs(samples[:, 0].mean()) < 4.5 / np.sqrt(4_000)
 
@@ -77,7 +78,7 @@ def test_strong_couplings_draw_only_ground_states(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_generator_decides(engine):
     model = random_model(gb.graphs.grid(3, 4), 5)
-    one, again = (engine(model).sample(100, np.random.default_rng(9)) for _ in range(2))
+    one, again = (ask(engine, model).sample(100, np.random.default_rng(9)) for _ in range(2))
     np.testing.assert_array_equal(one, again)
-    assert (one != engine(model).sample(100, np.random.default_rng(10))).any()
-    assert engine(model).sample(0, np.random.default_rng(0)).shape == (0, 12)
+    assert (one != ask(engine, model).sample(100, np.random.default_rng(10))).any()
+    assert ask(engine, model).sample(0, np.random.default_rng(0)).shape == (0, 12)

@@ -19,7 +19,7 @@ CASES = [case for case in models_with_domains(4) if case[0] != "pairwise"]
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1].name}")
 def model(request):
     name, domain = request.param
-    return random_model_of(name, GRAPH, np.random.default_rng(3), domain, scale=0.8, temperature=1.5)
+    return random_model_of(name, GRAPH, np.random.default_rng(3), domain, scale=0.8)
 
 
 def uniform_states(model, rng):

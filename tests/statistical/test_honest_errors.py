@@ -32,14 +32,14 @@ def test_errors_of_tempered_columns_are_those_they_make():
     for _ in range(20):
         model = gb.PairwiseModel.build(graph, None, 5.0 * rng.normal(size=graph.n_edges) / np.sqrt(10))
         run = TemperedColumns.settled(gb.samplers.variable_path(model), rng).run(60)
-        scores.append((run.log_partition - exact(model).log_partition()) / run.log_partition_stderr)
+        scores.append((run.log_partition - exact(model).log_partition) / run.log_partition_stderr)
     assert abs(np.mean(scores)) < 3 / np.sqrt(20)
     assert 0.6 < np.std(scores) < 1.5
 
 
 @pytest.mark.parametrize("model", [ferromagnet(2.0), bars()], ids=["ferromagnet", "bars"])
 def test_log_partition_holds_where_chains_lose_modes(model):
-    truth = exact(model).log_partition()
+    truth = exact(model).log_partition
     for seed in range(4):
         found = answers_about(model).log_partition_interval(np.random.default_rng(seed), 100, 300, warn=False)
         assert found.trouble is None
@@ -55,7 +55,7 @@ def test_means_of_chains_that_never_cross_are_flagged(name):
 
 def test_auto_tempers_where_chains_do_not_mix_and_its_errors_hold():
     model = ferromagnet(1.0)
-    truth, held = exact(model).moments().statistics, []
+    truth, held = exact(model).moments, []
     for seed in range(6):
         found = answers_about(model).expect(np.random.default_rng(seed), n_samples=5000)
         held.append(np.abs(found.mean - truth) <= 2 * found.stderr)
@@ -78,7 +78,7 @@ def test_draws_by_gibbs_chains_warn_and_auto_tempers():
         warnings.simplefilter("error")
         answers_about(ferromagnet(0.2)).sample(100, np.random.default_rng(0), "gibbs")
     rows = watched_draws(model, 4000, np.random.default_rng(0))
-    assert abs(rows.mean() - exact(model).moments().statistics[:16].mean()) < 0.12
+    assert abs(rows.mean() - exact(model).moments[:16].mean()) < 0.12
 
 
 def test_machines_in_layers_draw_from_all_modes():
@@ -86,7 +86,7 @@ def test_machines_in_layers_draw_from_all_modes():
     with pytest.warns(MixingWarning, match="do not agree"):
         answers.sample(50, np.random.default_rng(0), "gibbs")
     rows = tempered_values(gb.samplers.layer_path(model, rng=0), 640, np.random.default_rng(0))
-    truth = exact(model).moments().statistics[:16]
+    truth = exact(model).moments[:16]
     spread = rows.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(rows.shape[1])
     assert np.all(np.abs(rows.mean(axis=(0, 1)) - truth) < 4.5 * spread + 1e-9)
 
@@ -95,6 +95,6 @@ def test_machines_in_layers_draw_from_all_modes():
 def test_no_error_is_zero_because_no_draw_differs(name):
     model, expectation = gb.PairwiseModel.build(gb.graphs.complete(2), [12.0, -9.0], [0.5]), EXPECTATIONS.create(name)
     estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    truth = exact(model).moments().statistics
+    truth = exact(model).moments
     assert (estimate.stderr > 0).all()
     assert np.all(np.abs(estimate.mean - truth) <= 2 * estimate.stderr)

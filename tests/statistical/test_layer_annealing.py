@@ -41,7 +41,7 @@ def test_forward_and_reverse_bracket_the_exact_log_partition(name, summed):
     """20 seeds: intervals of two errors hold the truth, and z-scores are neither wide nor off centre."""
     model = MACHINES[name](np.random.default_rng(7))
     engine = exact(model)
-    truth = engine.log_partition()
+    truth = engine.log_partition
     annealing, path = Annealing(60, 150), layer_path(model, summed=summed, rng=0)
     inside = 0
     z: dict[bool, list[float]] = {False: [], True: []}
@@ -70,7 +70,7 @@ def test_weights_are_unbiased_however_short_the_ladder(model, summed):
         annealing = Annealing(2000, 200)
     forward = annealing.forward(path, rng)
     reverse = annealing.reverse(path, engine.sample(2000, rng), rng)
-    for log_ratios in (forward.log_weights - engine.log_partition(), reverse.log_weights + engine.log_partition()):
+    for log_ratios in (forward.log_weights - engine.log_partition, reverse.log_weights + engine.log_partition):
         ratios = np.exp(log_ratios)
         assert abs(ratios.mean() - 1.0) < 4 * ratios.std() / np.sqrt(2000)
 
@@ -79,7 +79,7 @@ def test_weighted_walkers_have_the_distribution_of_the_machine(model):
     engine = exact(model)
     run = Annealing(2000, 60).forward(layer_path(model, rng=0), 3)
     v = model.visible.encode(run.states)
-    truth = engine.moments().statistics[: model.visible.width]
+    truth = engine.moments[: model.visible.width]
     relative = len(v) * run.weights
     error = np.sqrt(np.mean((relative[:, None] * (v - truth)) ** 2, axis=0) / len(v))
     assert (np.abs(run.weights @ v - truth) < 4.5 * error + 1e-9).all()
@@ -96,7 +96,7 @@ def test_machines_too_strong_for_the_ladder_are_bracketed_all_the_same_and_said_
         rng = np.random.default_rng(seed)
         runs = annealing.forward(path, rng), annealing.reverse(path, engine.sample(40, rng), rng)
         interval = LogPartitionInterval(*runs, "exact draws")
-        assert interval.lower < engine.log_partition() < interval.upper
+        assert interval.lower < engine.log_partition < interval.upper
         assert interval.trouble
 
 
@@ -111,4 +111,4 @@ def test_few_walkers_err_on_their_side():
         below.append(annealing.forward(path, rng).log_partition)
         above.append(annealing.reverse(path, engine.sample(2, rng), rng).log_partition)
     errors = np.std(below) / np.sqrt(200), np.std(above) / np.sqrt(200)
-    assert np.mean(below) + 3 * errors[0] < engine.log_partition() < np.mean(above) - 3 * errors[1]
+    assert np.mean(below) + 3 * errors[0] < engine.log_partition < np.mean(above) - 3 * errors[1]

@@ -29,7 +29,7 @@ def random_model(kind, domain, temperature, seed=3):
     rng = np.random.default_rng(seed)
     graph = GRAPHS[kind]
     biases, couplings = rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.8, graph.n_edges)
-    return gb.PairwiseModel.build(graph, biases, couplings, DOMAINS[domain], temperature)
+    return gb.PairwiseModel.build(graph, biases, couplings, DOMAINS[domain]).at(1 / temperature)
 
 
 def all_states(model):

@@ -43,20 +43,19 @@ def saved(machine, tmp_path):
     seed=st.integers(0, 10_000),
     coding=st.sampled_from([*CODINGS, ("disagree", "agree")]),
     bias=st.booleans(),
-    temperature=st.floats(0.1, 10),
 )
-def test_model_files_round_trip_to_the_bit(seed, coding, bias, temperature, tmp_path):
+def test_model_files_round_trip_to_the_bit(seed, coding, bias, tmp_path):
     rng = np.random.default_rng(seed)
     written = as_coding(coding)
     graph = gb.graphs.random(int(rng.integers(1, 8)), 0.5, rng)
-    model = random_model(graph, rng, written.domain, scale=10.0, temperature=temperature, bias=bias)
+    model = random_model(graph, rng, written.domain, scale=10.0, bias=bias)
     names = tuple(f"sp\u00e4lte {i}" for i in range(graph.n_nodes))
     path = tmp_path / "model.gibbs"
     write_model(path, StoredModel(model, written, names, {"l2": 0.1}, {"rows": 7}))
     read = read_model(path)
     assert np.array_equal(read.model.theta, model.theta)
     assert read.model.graph == graph
-    assert (read.model.temperature, read.model.bias, read.model.domain) == (temperature, bias, written.domain)
+    assert (read.model.bias, read.model.domain) == (bias, written.domain)
     assert (read.coding, read.names, read.settings, read.provenance) == (written, names, {"l2": 0.1}, {"rows": 7})
 
 
@@ -69,11 +68,11 @@ def models_to_store(rng):
     values = CategoryCoding.of_values((-1, 0, 0.5), 3)
     cliques = {(0,): 0.5, (0, 2): -1.0, (0, 1, 2): 2.0}
     yield random_model(graph, rng), spin
-    yield gb.HigherOrderModel.build(cliques, 3, spin.domain, 2.0), spin
+    yield gb.HigherOrderModel.build(cliques, 3, spin.domain), spin
     yield gb.HigherOrderModel.build(cliques, 3, values.domain), values
     yield gb.HigherOrderModel.build({}, 3, spin.domain), spin
     for model in (gb.PottsModel, gb.MarkovRandomField):
-        zeros = model.zeros(graph, CATEGORIES.domain, 0.5)
+        zeros = model.zeros(graph, CATEGORIES.domain)
         yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
     yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
     yield RestrictedModel.build(SpinLayer(3), SpinLayer(2), [0.5, 0.0, -1.0], temperature=0.5), spin

@@ -47,7 +47,8 @@ def sandwich_by_hand(objective, machine, x, left=slice(None)):
     ]
     bread = np.array(hessian) + fitted_learner(machine, None).l2 * np.eye(model.theta.size)
     inverse = np.linalg.inv(bread[left][:, left])
-    return inverse @ np.cov(scores[:, left].T, bias=True) @ inverse / len(x)
+    natural = inverse @ np.cov(scores[:, left].T, bias=True) @ inverse / len(x)
+    return machine.temperature**2 * natural
 
 
 def test_what_an_l1_penalty_left_is_as_sure_as_under_the_l2_penalty_alone(data):
@@ -78,13 +79,13 @@ def test_sandwich_of_flip_costs_by_hand(learner, settings, data):
 @pytest.mark.parametrize("settings", [{}, {"graph": "grid:2x2", "temperature": 1.5}, {"bias": False}], ids=str)
 def test_fisher_and_sandwich_of_the_likelihood_by_enumeration(settings, data):
     machine = fit(data, **settings)
-    model = machine.model_
+    model, temperature = machine.model_, machine.temperature
     states, probabilities, _ = exact_law(model)
     i, j = model.graph.edges.T
 
     def statistics(x):
         x = x.astype(float)
-        return np.hstack([x[:, : model.n_biases], x[:, i] * x[:, j]]) / model.temperature
+        return np.hstack([x[:, : model.n_biases], x[:, i] * x[:, j]]) / temperature
 
     inverse = np.linalg.inv(np.cov(statistics(states).T, aweights=probabilities, bias=True))
     fisher, sandwich = (standard_errors(machine, data, kind) for kind in ("fisher", "sandwich"))

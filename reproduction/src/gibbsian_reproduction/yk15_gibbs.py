@@ -49,15 +49,15 @@ def gibbs() -> Experiment:
     )
 
 
-def _machine(weights: np.ndarray, temperature: float = 1.0) -> PairwiseModel:
-    return PairwiseModel.build(GRAPH, None, weights, BINARY, temperature)
+def _machine(weights: np.ndarray) -> PairwiseModel:
+    return PairwiseModel.build(GRAPH, None, weights, BINARY)
 
 
 def _trial(rng: np.random.Generator) -> Trial:
     weights = rng.normal(size=GRAPH.n_edges)
-    peak, entropy = np.array([_peak_and_entropy(_machine(weights, T)) for T in TEMPERATURES]).T
     model = _machine(weights)
-    truth = exact(model).moments().statistics
+    peak, entropy = np.array([_peak_and_entropy(model.at(1.0 / T)) for T in TEMPERATURES]).T
+    truth = exact(model).moments
     sampler, errors = RandomScanGibbs(), []
     chains = sampler.init(model, MOST_CHAINS, rng)
     for sweeps in np.diff(SWEEPS, prepend=0):

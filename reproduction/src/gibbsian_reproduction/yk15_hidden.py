@@ -81,8 +81,8 @@ def _shares_of(data: Dataset) -> np.ndarray:
     return shares
 
 
-def _start(n_hidden: int, rng: np.random.Generator, temperature: float = 1.0) -> Model:
-    model = PairwiseModel.zeros(complete(N_VISIBLE + n_hidden), BINARY, temperature)
+def _start(n_hidden: int, rng: np.random.Generator) -> Model:
+    model = PairwiseModel.zeros(complete(N_VISIBLE + n_hidden), BINARY)
     hidden = np.arange(N_VISIBLE + n_hidden) >= N_VISIBLE
     return break_symmetry(model, hidden, rng, scale=1.0) if n_hidden else model
 
@@ -125,14 +125,14 @@ def _slope(model: Model, shares: np.ndarray) -> np.ndarray:
     free = np.exp(logs)
     clamped = shares[:, None] * np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
     flat = states.reshape(-1, model.n_variables)
-    difference = model.mean_statistics(flat, free.ravel()) - model.mean_statistics(flat, clamped.ravel())
-    return difference / model.temperature
+    return model.mean_statistics(flat, free.ravel()) - model.mean_statistics(flat, clamped.ravel())
 
 
 def _identities(shares: np.ndarray, entropy: float, rng: np.random.Generator) -> Trial:
     """Hold the lecture's equations against finite differences and sums, at random parameters and temperature."""
-    model = _start(2, rng, temperature=rng.uniform(0.5, 2.0))
-    model = model.replace(rng.normal(size=model.theta.size))
+    temperature = rng.uniform(0.5, 2.0)
+    model = _start(2, rng)
+    model = model.replace(rng.normal(size=model.theta.size) / temperature)
     slope = _slope(model, shares)
 
     def moved(by: np.ndarray) -> float:

@@ -169,7 +169,7 @@ def errors_on(
 ) -> dict[str, np.ndarray]:
     """Return the mean absolute error of the covariances by method, for each number of samples."""
     graph = network.graph
-    truth = covariances(graph, exact(network).moments().statistics)
+    truth = covariances(graph, exact(network).moments)
     samples = [protocol.draw(network, size, rng) for size in sizes]
     found = {}
     for method in methods:

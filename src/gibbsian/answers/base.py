@@ -63,7 +63,7 @@ class Answers:
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:
         """Return log Z exactly, or raise `TooExpensiveError`."""
-        return exact(self.model).log_partition()
+        return exact(self.model).log_partition
 
     def log_partition_interval(
         self,

@@ -64,7 +64,7 @@ class ContinuousAnswers(Answers):
         states = np.array(data.states, dtype=np.float64)
         for state, holes in zip(states, data.holes, strict=True):
             if holes.any():
-                state[holes] = exact(self._given(state, holes)).means()
+                state[holes] = exact(self._given(state, holes)).means
         return states
 
     def _given(self, state: np.ndarray, holes: np.ndarray) -> Any:
@@ -95,7 +95,7 @@ def _climbed(model: Any, search: Search) -> np.ndarray:
     from scipy.optimize import minimize
 
     domain, nodes = model.domain, model.discretised
-    flat = nodes.replace(nodes.theta - nodes.temperature * model.structure.base)  # densities, not masses of cells
+    flat = nodes.replace(nodes.theta - model.structure.base)  # densities, not masses of cells
     start = domain.nodes[search.of_model(flat)[0]]
     ends = [(domain.low, domain.high) if domain.bounded else (None, None)] * start.size
     return minimize(lambda x: -float(model.log_weights(x[None])[0]), start, method="L-BFGS-B", bounds=ends).x

@@ -137,8 +137,8 @@ class LayerAnswers(Answers):
         self, data: Dataset, rng: np.random.Generator, exactly: bool | None, n_samples: int | None, betas: int | None
     ) -> float | LogPartitionInterval:
         """Return log Z, exactly if asked for or left open and in reach, else between two sides."""
-        if is_affordable(self.model) if exactly is None else exactly:
-            return exact(self.model, instead="set `exact=False`, which brackets or bounds it").log_partition()
+        if is_affordable(self.model.family) if exactly is None else exactly:
+            return exact(self.model, instead="set `exact=False`, which brackets or bounds it").log_partition
         return self.log_partition_interval(rng, n_samples, betas, data)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
@@ -219,9 +219,10 @@ class LayerAnswers(Answers):
         chains_asked = n_steps is not None or start is not None
         if method == "exact" and chains_asked:
             raise ArgumentError("`n_steps` and `start` belong to `method='gibbs'`", "leave them out")
-        quick = not chains_asked and is_affordable(self.model, QUICK_SECONDS)
+        quick = not chains_asked and is_affordable(self.model.family, QUICK_SECONDS)
         if method == "exact" or (method == "auto" and quick):
-            layers = exact(self.model, instead="draw with `method='gibbs'`").sample_layers(n_samples, rng)
+            answers: Any = exact(self.model, instead="draw with `method='gibbs'`")
+            layers = answers.sample_layers(n_samples, rng)
         else:
             burn_in = self._burn_in(SAMPLE_STEPS if n_steps is None else n_steps)
             if start is not None and len(self.layers) > 2:
@@ -316,9 +317,9 @@ class LayerAnswers(Answers):
         """Return the expected statistics in the layout of theta: exact where possible, else over block Gibbs chains."""
         if method not in ("auto", "exact", "gibbs", "monte-carlo"):
             raise ArgumentError("is not for layers", "use one of auto, exact, gibbs", argument="method", value=method)
-        if method == "exact" or (method == "auto" and n_samples is None and is_affordable(self.model)):
-            moments = exact(self.model).moments()
-            return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition)
+        if method == "exact" or (method == "auto" and n_samples is None and is_affordable(self.model.family)):
+            answers = exact(self.model)
+            return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition)
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
         family, parts = self.model.family, self.model.parts
         if self._chains_agree(rng, method):
@@ -524,8 +525,7 @@ class NetworkAnswers(DeepAnswers):
             for unit, (table, at) in enumerate(each):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
                 tables[scope] = log_softmax(table @ fields[:, at].T, axis=0).reshape(len(table), *sizes)
-        top = network.top(self.model.theta)
-        for factor in top.family.joint(top.theta).factors().factors:
+        for factor in network.top.joint(network.top_theta(self.model.theta)).factors().factors:
             scope = tuple(units[-2].start + node for node in factor.nodes)
             tables[scope] = tables.get(scope, 0.0) + factor.table
         every = network.variables.sizes
@@ -536,7 +536,7 @@ class NetworkAnswers(DeepAnswers):
 
     def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
         """Log Z of the top machine, where it is in reach: no probability is above one."""
-        return self.log_partition() if is_affordable(self.model) else np.inf
+        return self.log_partition() if is_affordable(self.model.family) else np.inf
 
     def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
         return ()

@@ -307,7 +307,7 @@ def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
     graphs = [part.factors() for part in parts]
     sizes, k = graphs[0].cardinalities.tolist(), len(parts)
     shares = np.log(np.maximum(weights, np.finfo(float).tiny))
-    tables: dict[tuple[int, ...], Any] = {(len(sizes),): shares - [exact(part).log_partition() for part in parts]}
+    tables: dict[tuple[int, ...], Any] = {(len(sizes),): shares - [exact(part).log_partition for part in parts]}
     for number, graph in enumerate(graphs):
         for factor in graph.factors:
             scope = (*factor.nodes, len(sizes))

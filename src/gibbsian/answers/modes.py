@@ -140,10 +140,10 @@ class Search:
         if self.method != "annealing":
             try:
                 seconds = QUICK_SECONDS if self.method == "auto" else MAX_SECONDS
-                engine = exact(model, max_seconds=seconds, instead="set `method='annealing'`")
-                state, _ = engine.most_probable()
+                answers = exact(model, max_seconds=seconds, instead="set `method='annealing'`")
+                state, _ = answers.mode
                 log_weight = float(model.log_weights(state[None])[0])
-                return state, log_weight, log_weight, engine.cost.engine
+                return state, log_weight, log_weight, answers.engine.cost.engine
             except TooExpensiveError:
                 if self.method == "exact":
                     raise

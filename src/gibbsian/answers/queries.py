@@ -254,7 +254,7 @@ class Queries:
     def _log_partition(self, model: Any) -> tuple[float, float]:
         """Return log Z with an error: none where it is summed, half of what lies between two sides else."""
         try:
-            return exact(model).log_partition(), 0.0
+            return exact(model).log_partition, 0.0
         except TooExpensiveError:
             if self.method == "exact":
                 raise
@@ -270,7 +270,7 @@ class Queries:
         n = range(len(numbers))
 
         def summed() -> Divergence:
-            log_z = exact(other).log_partition()
+            log_z = exact(other).log_partition
             return self.divergence_of(n, lambda codes: log_weights_of(other, _recoded(codes, numbers), n) - log_z)
 
         return self._answered(summed, lambda: self._sampled_divergence(other, numbers))
@@ -279,7 +279,7 @@ class Queries:
         """Return the divergences from a distribution whose log-probabilities are a function of codes, by summing."""
         if (size := _product(self.model, nodes)) > MOST_TERMS:
             raise TooExpensiveError(f"the divergence is a sum over {size:.2g} states", "use sampling")
-        totals, log_z = np.zeros(3), exact(self.model).log_partition()
+        totals, log_z = np.zeros(3), exact(self.model).log_partition
         for block in row_blocks(int(size), len(nodes)):
             codes = digits(np.arange(block.start, block.stop), self.sizes[list(nodes)])
             totals += _divergence_terms(log_weights_of(self.model, codes, nodes) - log_z, logs(codes))
@@ -309,8 +309,8 @@ class Queries:
 def _exact_tables(model: Any, scopes: list[list[int]]) -> list[tuple[np.ndarray, np.ndarray]]:
     wanted = sorted({node for scope in scopes for node in scope})
     model, place = _connected(model, wanted)
-    engine = exact(model)
-    tables = [engine.marginal([place[node] for node in scope]) for scope in scopes]
+    answers = exact(model)
+    tables = [answers.marginal([place[node] for node in scope]) for scope in scopes]
     return [(table, np.zeros(table.shape)) for table in tables]
 
 
@@ -329,8 +329,8 @@ def _connected(model: Any, nodes: Sequence[int]) -> tuple[Any, dict[int, int]]:
 def _exact_entropy(model: Any, nodes: list[int]) -> float:
     """Return ``log Z - E[log weight]`` of all variables of a model, or ``-sum p ln p`` of the table of some."""
     if len(nodes) == model.n_variables:
-        moments = exact(model).moments()
-        return moments.log_partition - float(model.theta @ moments.statistics) / model.temperature
+        answers = exact(model)
+        return answers.log_partition - float(model.theta @ answers.moments)
     if _product(model, nodes) > MOST_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
     return float(entr(_exact_tables(model, [nodes])[0][0]).sum())

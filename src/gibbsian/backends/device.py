@@ -30,7 +30,7 @@ USABLE_CARD_SHARE = 0.95
 # Relative noise of sums of many terms in each precision.
 _ROUNDING = {"float64": 1e-14, "float32": 1e-7, "tf32": 1e-5}
 # Twins that help a fit whose own kernels may have none.
-_HELPERS = ("conditioning", "lbfgs", "vectors")
+_HELPERS = ("lbfgs", "moments", "vectors")
 _NAMES = "set `device='cpu'`; a card is cuda or cuda:1, PyTorch on the CPU torch, and auto a card where there is one"
 
 

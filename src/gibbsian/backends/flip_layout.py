@@ -21,8 +21,8 @@ class FlipLayout(NamedTuple):
         Whether every value has a column.
     cardinalities : ndarray
         How many values each variable has: columns beyond have an infinite cost.
-    gap, temperature : float
-        How far the two numbers are apart, and what fields are divided by.
+    gap : float
+        How far the two numbers are apart.
     bias_columns : ndarray
         The column of each bias; biases stand first among the parameters.
     sources, targets : ndarray
@@ -38,7 +38,6 @@ class FlipLayout(NamedTuple):
     one_hot: bool
     cardinalities: np.ndarray
     gap: float
-    temperature: float
     bias_columns: np.ndarray
     sources: np.ndarray
     targets: np.ndarray

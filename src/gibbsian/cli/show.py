@@ -73,7 +73,7 @@ def facts_of(machine: Any) -> dict[str, str]:
     result, story, scored = machine.result_, machine.result_.provenance, machine.result_.held_out
     return {
         "size": ", ".join(_figure(name, value) for name, value in machine.figures().items()),
-        "temperature": f"{machine.model_.temperature:g}",
+        "temperature": f"{machine.temperature:g}",
         "coding": machine.coding_.describe(),
         "columns": ", ".join(machine.names_),
         "left out": ", ".join(machine.dropped_),
@@ -136,7 +136,7 @@ def record_of(machine: Any) -> dict[str, Any]:
         "names": machine.names_,
         **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "size": machine.figures(),
-        "temperature": machine.model_.temperature,
+        "temperature": machine.temperature,
         "trained": training["is_trained"],
         "largest_z": training["largest_z"],
         "verdict": verdict_record(result),

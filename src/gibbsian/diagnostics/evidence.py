@@ -72,7 +72,7 @@ def log_evidence_interval(
     for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, constant = clamp(model, data, state)[0].at(model.theta)
         try:
-            lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
+            lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition
         except TooExpensiveError:
             found = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
@@ -88,7 +88,7 @@ class MinusLogLikelihood:
     def __call__(self, model: Any, data: Dataset, rng: np.random.Generator) -> float:
         """Return the loss."""
         try:
-            log_partition, evidence = exact(model).log_partition(), log_evidence(model, data)
+            log_partition, evidence = exact(model).log_partition, log_evidence(model, data)
         except TooExpensiveError:
             annealing = Annealing(betas=self.betas)
             log_partition = log_partition_interval(model, annealing=annealing, rng=rng, warn=False).upper

@@ -31,6 +31,7 @@ from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.learners.run import run
 from gibbsian.learners.verdict import warn_untrained
+from gibbsian.objectives.priors import natural_penalties
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if
@@ -113,7 +114,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
                 f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
             )
         penalties = {name: provenance.get(name, getattr(self, name, None)) for name in ("l1", "l2", "log_prior")}
-        return as_learner(name, **penalties)
+        return as_learner(name, **natural_penalties(**penalties, temperature=self.temperature))
 
     def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model that learning from chunks starts from."""
@@ -301,7 +302,6 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
 
     def _provenance(self, learner: Learner, data: Any) -> dict[str, Any]:
         """Return what a later reader of the model wants to know of its making."""
-        prior = getattr(learner, "log_prior", None)
         return {
             "gibbsian": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -309,9 +309,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             "rows": data.n_rows,
             "missing_cells": data.n_missing,
             **({"dropped": list(data.dropped)} if data.dropped else {}),
-            "l1": getattr(learner, "l1", 0.0),
-            "l2": getattr(learner, "l2", 0.0),
-            **({} if prior is None else {"log_prior": prior if isinstance(prior, str) else repr(prior)}),
+            **self._reported_penalties(learner),
             **({} if (device := here()) is None else {"device": device.described(), "precision": device.precision}),
         }
 

@@ -54,4 +54,4 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
 
     def _zeros(self, data: Dataset) -> PairwiseModel:
         domain = require_two_values(data.domain)
-        return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.temperature, self.bias)
+        return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.bias)

@@ -277,10 +277,10 @@ class _Columns(NamedTuple):
 
 def _fit_given(machine: Any, kind: Any, targets: list[str], table: Any, weights: Any) -> None:
     """Learn the targets given the other columns; where features separate them `l2="auto"` holds the parameters."""
-    l1, asked = machine.l1, machine.l2
+    l1, asked, t = machine.l1, machine.l2, machine.temperature
     strengths = (0.0, 1.0 / len(table)) if isinstance(asked, str) else (asked,)
     for l2 in strengths:
-        machine.set_params(learner=kind(targets=targets, l1=l1, l2=l2), l1=0.0, l2=0.0)
+        machine.set_params(learner=kind(targets=targets, l1=t * l1, l2=t**2 * l2), l1=0.0, l2=0.0)
         try:
             machine.fit(table, sample_weight=weights)
             return

@@ -34,7 +34,12 @@ class LearnedMachine(Estimator):
         "own. Parameters belong to the coding.",
         doc="str, pair of labels, mapping or Coding",
     )
-    temperature: float = number(1.0, "T in `P(x) = exp(-E(x)/T) / Z` (YK15).", above=0)
+    temperature: float = number(
+        1.0,
+        "T in `P(x) = exp(-E(x)/T) / Z` (YK15), the unit in which parameters are reported and penalised. Those of "
+        "`model_` are natural, over T, and it is they that a learner object penalises and moves by its rate.",
+        above=0,
+    )
 
     def _coding(self) -> Any:
         """Return the coding; where some columns have their own, the others are read as they are by default."""
@@ -43,7 +48,7 @@ class LearnedMachine(Estimator):
     def _learner_named(self, name: Any, **settings: Any) -> Any:
         """Return a learner by its name, with the penalties, or the learner itself."""
         check_prior(self.log_prior)
-        return as_learner(name, l1=self.l1, l2=self._l2, log_prior=self.log_prior, **settings)
+        return as_learner(name, **self._natural_penalties(), **settings)
 
 
 class HiddenFeatures(TransformerMixin):

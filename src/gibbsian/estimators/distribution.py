@@ -96,7 +96,7 @@ class Distribution(Scores):
         check_method(method)
         if temperature is not None:
             temperature = check_value("temperature", temperature, _TEMPERATURE)
-            answers = answers_about(self.model_.at_temperature(temperature))
+            answers = answers_about(self.model_.at(self.temperature / temperature))
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         narrow = self.coding_.decode(states[:1]).dtype.itemsize == 1  # else codes and labels take eight bytes each
         require_memory(states.size * (3.0 if narrow else 18.0), f"{n_samples:,} rows of labels", "draw fewer at a time")

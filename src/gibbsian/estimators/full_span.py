@@ -164,7 +164,7 @@ class FullSpan(SpanQuestions):
             raise ArgumentError(
                 "start has other columns or values than the data", "start from a model of the same ones"
             )
-        return FullSpanModel(given.basis, given.indices, given.scaled_theta, data.domain)
+        return FullSpanModel(given.basis, given.indices, given.theta, data.domain)
 
     def _learner(self, model: FullSpanModel, data: Dataset) -> Learner:
         """Return the learner, with hidden variables and several starts around it as they are asked for."""

@@ -77,7 +77,7 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         names = data.names + hidden_names(data.names, n_hidden)
         graph = graph_with_hidden(self.graph, names, n_hidden)
         size = graph.n_edges + graph.n_nodes * self.bias
-        return PairwiseModel(graph, np.zeros(size), domain, self.temperature, self.bias, n_hidden)
+        return PairwiseModel(graph, np.zeros(size), domain, self.bias, n_hidden)
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> PairwiseModel:
         if isinstance(self.start, str):
@@ -158,4 +158,4 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
             evidence = self._answers.log_evidence_bound(data, self._rng())
         else:
             raise ArgumentError("is not known", "use one of exact, mean-field", argument="method", value=method)
-        return -self.model_.temperature * evidence[data.row_of]
+        return -self.temperature * evidence[data.row_of]

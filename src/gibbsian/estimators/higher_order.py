@@ -68,7 +68,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
             larger = (clique for clique in as_graph(self.graph, data.names).cliques(self.order) if len(clique) > 1)
             cliques = Scopes.sorted([*listed, *larger], n)
         elif self.cliques is None:
-            model = HigherOrderModel.of_order(n, min(self.order, n), data.domain, self.temperature)
+            model = HigherOrderModel.of_order(n, min(self.order, n), data.domain)
             if self.bias:
                 return model
             cliques = Scopes((clique for clique in model.cliques if len(clique) > 1), n)
@@ -77,7 +77,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
             cliques = Scopes.sorted([*biases, *numbered(self.cliques, data.names)], n)
         if not cliques:
             raise ArgumentError("there are no cliques", "raise `order`, list `cliques`, or keep `bias=True`")
-        return HigherOrderModel(n, cliques, np.zeros(len(cliques)), data.domain, self.temperature)
+        return HigherOrderModel(n, cliques, np.zeros(len(cliques)), data.domain)
 
     @classmethod
     def _structure_of(cls, model: HigherOrderModel, coding: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         check_is_fitted(self)
         cliques = [tuple(self.names_[i] for i in clique) for clique in self.model_.cliques]
         orders = [len(clique) for clique in cliques]
-        return pandas.DataFrame({"clique": cliques, "order": orders, "weight": self.model_.theta})
+        return pandas.DataFrame({"clique": cliques, "order": orders, "weight": self.reported_model.theta})
 
     def figures(self) -> dict[str, Any]:
         """Return the numbers of variables and cliques, and the size of the largest."""

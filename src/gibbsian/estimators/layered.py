@@ -94,8 +94,8 @@ def _row_scores(model: Any, data: Dataset) -> np.ndarray:
     answers, visible = answers_about(model), model.family.layers[0]
     values = values_of(visible, data.states)
     if has_states or data.domain.name == "real":
-        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model, QUICK_SECONDS):
-            return model.family.log_evidence(model.theta, values) - exact(model).log_partition()
+        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model.family, QUICK_SECONDS):
+            return model.family.log_evidence(model.theta, values) - exact(model).log_partition
         if is_restricted and has_states:
             return log_pseudolikelihood(model, data.states)
     hidden = answers.expected(data, np.random.default_rng(0))[1]
@@ -349,7 +349,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     @property
     def _lowest(self) -> Any:
-        return self.model_.family.lowest(self.model_.theta)
+        return self.model_.family.lowest(self.reported_model.theta)
 
     # -- the lowest layer by scikit-learn's names ---------------------------------------------------------------------
     @property

@@ -75,7 +75,7 @@ class Machine(LearnedMachine):
         from gibbsian.learners.auto import auto_learner
 
         check_prior(self.log_prior)
-        return auto_learner(model, data, self.tol, l1=self.l1, l2=self._l2, log_prior=self.log_prior)
+        return auto_learner(model, data, self.tol, **self._natural_penalties())
 
     def _parameters_per_row(self, data: Any) -> float:
         return float(self._zeros(data).theta.size * one_over(data))
@@ -90,7 +90,7 @@ class Machine(LearnedMachine):
             return data.n_states * model.theta.size * PSEUDO_SECONDS
         if self.learner == "mle" or (self._is_auto and choose_learner(model, data) == "mle"):
             missing = clamped_seconds(model, data) if data.has_missing else 0.0
-            return predict_cost(model).seconds + missing
+            return predict_cost(model.family).seconds + missing
         return float("inf")  # chains, which differ from fit to fit
 
     @property
@@ -106,7 +106,7 @@ class Machine(LearnedMachine):
 
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
-            return Online(l1=self.l1, l2=self._l2, log_prior=self.log_prior, batch_size=batch_size)
+            return Online(**self._natural_penalties(), batch_size=batch_size)
         whole = self._learner_named(self.learner)
         whole.require_able(model)
         return whole.by_chunks(batch_size)

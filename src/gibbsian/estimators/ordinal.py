@@ -71,7 +71,7 @@ class OrdinalMachine(PairwiseTables, Machine):
         for name, labels in zip(data.names, data.labels, strict=True):
             if len(labels) == 1:
                 raise ConstantColumnError(f"column {name!r} holds one level only ({labels[0]!r})", "drop it")
-        return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
+        return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
@@ -79,7 +79,7 @@ class OrdinalMachine(PairwiseTables, Machine):
         """The parameters of the levels by column and level, zero at the lowest."""
         check_is_fitted(self)
         index = labels_of_columns(self.names_, self._column_labels)
-        return pandas.Series(np.concatenate(self.model_.biases), index=index, name="bias")
+        return pandas.Series(np.concatenate(self.reported_model.biases), index=index, name="bias")
 
     def statistics(self) -> dict[str, Any]:
         """Return the levels of columns above the lowest, and the pairs that interact."""

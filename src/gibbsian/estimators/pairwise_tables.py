@@ -29,7 +29,7 @@ class PairwiseTables(ShowsParameters):
     def biases_(self) -> Any:
         """The biases by the names of columns and hidden units."""
         check_is_fitted(self)
-        return pandas.Series(self.model_.biases, index=list(self.variable_names_), name="bias")
+        return pandas.Series(self.reported_model.biases, index=list(self.variable_names_), name="bias")
 
     @property
     def couplings_(self) -> Any:
@@ -41,7 +41,7 @@ class PairwiseTables(ShowsParameters):
             "use strongest_couplings(), which lists the edges only",
         )
         names = list(self.variable_names_)
-        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
+        return pandas.DataFrame(self.reported_model.coupling_matrix, index=names, columns=names)
 
     def figures(self) -> dict[str, Any]:
         """Return the numbers of columns, of hidden units where there are some, and of couplings."""
@@ -66,9 +66,8 @@ class PairwiseTables(ShowsParameters):
     def strongest_couplings(self, n: int | None = None) -> Any:
         """Return the couplings as a table with columns first, second, coupling, the largest in size first."""
         check_is_fitted(self)
-        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
+        couplings = self.reported_model.couplings
+        order = np.argsort(-np.abs(couplings), kind="stable")[:n]
         first, second = self.model_.graph.edges[order].T
         names = np.array(self.variable_names_, dtype=object)
-        return pandas.DataFrame(
-            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
-        )
+        return pandas.DataFrame({"first": names[first], "second": names[second], "coupling": couplings[order]})

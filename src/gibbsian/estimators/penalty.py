@@ -20,6 +20,7 @@ from gibbsian.errors import (
 from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, one_over, score_in_folds
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.result import HeldOut
+from gibbsian.objectives.priors import Rescaled, natural_penalties
 from gibbsian.settings import number, settings_of
 
 # Strengths that cross-validation compares, in units of one over the number of rows.
@@ -54,6 +55,22 @@ class ChoosesPenalty:
     @property
     def _l2(self) -> float:
         return float(self.__dict__.get("_strength", 0.0)) if isinstance(self.l2, str) else self.l2
+
+    def _natural_penalties(self: Any) -> dict[str, Any]:
+        """Return the penalties, which are of the parameters that are reported, as penalties of natural ones."""
+        return natural_penalties(self.l1, self._l2, self.log_prior, self.temperature)
+
+    def _reported_penalties(self: Any, learner: Any) -> dict[str, Any]:
+        """Return the penalties of a learner, which are of natural parameters, as those of the reported ones."""
+        t, prior = self.temperature, getattr(learner, "log_prior", None)
+        l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
+        prior = prior.prior if isinstance(prior, Rescaled) else prior
+        return {
+            "l1": l1 if isinstance(l1, str) else l1 / t,
+            "l2": l2 / t**2,
+            **({} if prior is None else {"log_prior": prior if isinstance(prior, str) else repr(prior)}),
+            **({} if t == 1 else {"temperature": t}),
+        }
 
     @property
     def _may_penalise(self) -> bool:

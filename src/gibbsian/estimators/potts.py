@@ -78,7 +78,7 @@ class PottsMachine(Machine):
                 f"a PottsMachine learns categories, but the coding is {data.coding.describe()}",
                 "convert the data with `Dataset.convert('categorical')`, or use a BoltzmannMachine",
             )
-        return PottsModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
+        return PottsModel.zeros(as_graph(self.graph, data.names), data.domain)
 
     def _parameters_per_row(self, data: Any) -> float:
         """Count what a gauge leaves free: one value of each column, and all its couplings, can be zero."""
@@ -99,7 +99,7 @@ class PottsMachine(Machine):
         """The biases by column and value, in the zero-sum gauge."""
         check_is_fitted(self)
         return pandas.Series(
-            np.concatenate(self.model_.zero_sum().biases), index=self._columns_and_values(), name="bias"
+            np.concatenate(self.reported_model.zero_sum().biases), index=self._columns_and_values(), name="bias"
         )
 
     @property
@@ -110,10 +110,10 @@ class PottsMachine(Machine):
         require_memory(
             8.0 * float(starts[-1]) ** 2,
             f"the full matrix of couplings of {starts[-1]:,} values",
-            "use strongest_couplings(), which lists the edges, or model_.zero_sum().couplings",
+            "use strongest_couplings(), which lists the edges, or reported_model.zero_sum().couplings",
         )
         matrix = np.zeros((starts[-1], starts[-1]))
-        model = self.model_.zero_sum()
+        model = self.reported_model.zero_sum()
         for (i, j), table in zip(model.graph.edges.tolist(), model.couplings, strict=True):
             rows, columns = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
             matrix[rows, columns], matrix[columns, rows] = table, table.T
@@ -144,7 +144,7 @@ class PottsMachine(Machine):
         check_is_fitted(self)
         n = self.model_.n_variables
         require_memory(8.0 * n**2, f"the matrix of norms of {n:,} columns", "use strongest_couplings()")
-        matrix = self.model_.graph.matrix(self.model_.coupling_norms(apc=apc))
+        matrix = self.model_.graph.matrix(self.reported_model.coupling_norms(apc=apc))
         return pandas.DataFrame(matrix, index=list(self.names_), columns=list(self.names_))
 
     def figures(self) -> dict[str, Any]:
@@ -173,7 +173,9 @@ class PottsMachine(Machine):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the biases, the strongest tables of couplings and their strongest entries, in the zero-sum gauge."""
-        couplings = np.concatenate([np.zeros(0), *(table.ravel() for table in self.model_.zero_sum().couplings)])
+        couplings = np.concatenate(
+            [np.zeros(0), *(table.ravel() for table in self.reported_model.zero_sum().couplings)]
+        )
         strongest = np.argsort(-np.abs(couplings), kind="stable")[:n]
         entries = self.statistics()["pairs"].iloc[strongest].assign(coupling=couplings[strongest])
         return {
@@ -200,7 +202,7 @@ class PottsMachine(Machine):
         [['x0', 'x1']]
         """
         check_is_fitted(self)
-        norms = self.model_.coupling_norms(apc=apc)
+        norms = self.reported_model.coupling_norms(apc=apc)
         order = np.argsort(-norms, kind="stable")[:n]
         first, second = self.model_.graph.edges[order].T
         names = np.array(self.names_, dtype=object)

@@ -98,7 +98,6 @@ class MarkovRandomFieldMachine(Machine):
             [name.strip() for name in potentials.split(",")] if isinstance(potentials, str) else potentials,
             domain=data.domain,
             cliques=cliques,
-            temperature=self.temperature,
             tied=self.tied,
             names=names,
             n_variables=data.n_variables,
@@ -118,7 +117,7 @@ class MarkovRandomFieldMachine(Machine):
     @property
     def parameters_(self) -> Any:
         """The parameters by name."""
-        model = self._answers.model.canonical()
+        model = self.reported_model.canonical()
         return pandas.Series(model.theta, index=model.parameter_names(self.names_), name="parameter")
 
     def figures(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class ReadsTables(DensityMixin, BaseEstimator):
     names_: tuple[str, ...]
     result_: FitResult
     random_state: RandomState
+    temperature: float = 1.0
     _frame_of_fit: Any = None  # the table of the fit without its rows, where it was a frame
 
     # kinds of tables that are welcome besides numbers with missing cells, by scikit-learn's names
@@ -212,6 +213,15 @@ class ReadsTables(DensityMixin, BaseEstimator):
         self.names_ = names
         self.n_iter_ = max(1, result.n_steps)
         return self
+
+    @property
+    def reported_model(self) -> Any:
+        """The model with the parameters that are reported, ``theta`` in ``P(x) = exp(theta . S(x) / T) / Z`` (YK15).
+
+        Those of ``model_`` are natural, ``theta / T``.
+        """
+        check_is_fitted(self)
+        return self.model_ if self.temperature == 1 else self.model_.replace(self.temperature * self.model_.theta)
 
     # -- who answers ---------------------------------------------------------------------------------------------------
     def _rng(self, random_state: RandomState = None) -> np.random.Generator:

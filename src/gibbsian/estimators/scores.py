@@ -271,12 +271,10 @@ class Scores(ReadsTables):
 
     def _log_partition_estimate(self) -> float:
         """Return log Z or an estimate of it; found once for a fitted model."""
-        if "_log_z" not in self.__dict__:
-            found = self.log_partition(betas=None if self.sums_exactly() else FEWER_BETAS)
-            if not isinstance(found, float):
-                interval, (found, error) = found, found.combined()
-                between = f"(between {interval.lower:.6g} and {interval.upper:.6g})"
-                reason = f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} {between}"
-                notify(EstimatedScoreWarning(f"{reason}, so all scores are off by the same amount", BOTH_SIDES))
-            self._log_z = found
+        if "_log_z" not in self.__dict__ and not self.sums_exactly():  # an exact sum is kept where it is made
+            interval: Any = self.log_partition(betas=FEWER_BETAS)
+            self._log_z, error = interval.combined()
+            between = f"(between {interval.lower:.6g} and {interval.upper:.6g})"
+            reason = f"log Z is estimated, {self._log_z:.6g} with a standard error of {error:.2g} {between}"
+            notify(EstimatedScoreWarning(f"{reason}, so all scores are off by the same amount", BOTH_SIDES))
         return self._log_z

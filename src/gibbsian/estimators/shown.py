@@ -61,7 +61,7 @@ class ShowsParameters(ReadsTables):
         [[('x0', 'x1'), 2, 0.173]]
         """
         check_is_fitted(self)
-        found = self.model_.interactions()
+        found = self.reported_model.interactions()
         hidden = hidden_names(self.names_, found.n_variables - len(self.names_), found.hidden)
         return replace(found, names=(*self.names_, *hidden))
 
@@ -74,9 +74,9 @@ class ShowsParameters(ReadsTables):
         >>> list(gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).tables())
         ['biases', 'strongest couplings']
         """
-        tables, start = {}, 0
+        tables, start, theta = {}, 0, self.reported_model.theta
         for title, named in self.statistics().items():
-            values = self.model_.theta[start : start + len(named)]
+            values = theta[start : start + len(named)]
             strongest = np.argsort(-np.abs(values), kind="stable")[:n]
             tables[title] = named.iloc[strongest].assign(parameter=values[strongest]).reset_index(drop=True)
             start += len(named)

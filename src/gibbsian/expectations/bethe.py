@@ -32,7 +32,7 @@ class Bethe:
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
     >>> expectation = gb.expectations.Bethe()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments()                                        # a tree
+    >>> truth = gb.inference.exact(model).moments                                          # a tree
     >>> bool(np.allclose(estimate.mean, truth.statistics)), round(estimate.log_partition - truth.log_partition, 8)
     (True, 0.0)
     """
@@ -61,13 +61,13 @@ class Bethe:
     def _spins(self, model: Any, messages: np.ndarray) -> tuple[Any, ...]:
         spin, constant = model.to_domain(SPIN)
         tails, heads = np.concatenate([model.graph.edges, model.graph.edges[:, ::-1]]).T.copy()
-        n_edges, couplings, messages = model.graph.n_edges, spin.natural_couplings, messages.copy()
+        n_edges, couplings, messages = model.graph.n_edges, spin.couplings, messages.copy()
         reverse = np.roll(np.arange(2 * n_edges), n_edges)
-        fields = spin.natural_biases + np.bincount(heads, messages, minlength=model.n_variables)
+        fields = spin.biases + np.bincount(heads, messages, minlength=model.n_variables)
         sweeps, change = kernels.belief_sweeps(
             messages, fields, tails, heads, reverse, np.tile(couplings, 2), self.damping, self.max_iter, self.tol
         )
-        fields = spin.natural_biases + np.bincount(heads, messages, minlength=model.n_variables)
+        fields = spin.biases + np.bincount(heads, messages, minlength=model.n_variables)
         beliefs = _Beliefs.of(couplings, fields, (fields[tails] - messages[reverse]).reshape(2, -1), model.graph.edges)
         return beliefs.statistics(model), constant + beliefs.log_partition, messages, sweeps, change
 

@@ -192,7 +192,7 @@ def present_means(data: Dataset) -> np.ndarray:
 
 def _column_means(data: Dataset) -> np.ndarray:
     """The means of complete rows."""
-    shares, twins = data.weights / data.total_weight, twin("conditioning")
+    shares, twins = data.weights / data.total_weight, twin("moments")
     if twins is not None and data.states.dtype == np.int8:
         return twins.column_means(data.states, shares)
     return np.einsum("m,mi->i", shares, data.states)
@@ -231,9 +231,9 @@ def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:
 
 
 def spin_system(model: PairwiseModel) -> tuple[np.ndarray, ...]:
-    """Return biases and couplings of the spins, over the temperature: a matrix of a dense model, else along edges."""
+    """Return biases and couplings of the spins: a matrix of a dense model, else along edges."""
     spin, _ = model.to_domain(SPIN)
     if model.is_dense:
-        return spin.natural_biases, spin.coupling_matrix / model.temperature
+        return spin.biases, spin.coupling_matrix
     indptr, heads, ids = model.graph.csr
-    return spin.natural_biases, indptr, heads, spin.natural_couplings[ids]
+    return spin.biases, indptr, heads, spin.couplings[ids]

@@ -127,7 +127,7 @@ class PairwisePlan(_CompiledPlan):
         sums, (spin, _) = samples.running_sums(model.theta.size), model.to_domain(SPIN)
         ((_, shares),) = samples.blocks(samples.n_samples)
         spins = np.where(samples.states == model.domain.high, 1, -1).astype(np.int8)
-        parts = (spin.natural_biases, spin.natural_couplings, self.graph, model.is_dense, model.domain == BINARY)
+        parts = (spin.biases, spin.couplings, self.graph, model.is_dense, model.domain == BINARY)
         there = twins.Spins(spins, *parts)
         there.integrate(sums[: model.n_biases], self.nodes or _alone(np.arange(model.n_biases)[:, None]), shares)
         there.integrate(sums[model.n_biases :], self.pairs or _alone(self.graph.edges), shares)
@@ -182,7 +182,7 @@ class _Preparation:
     def __init__(self, model: PairwiseModel, states: np.ndarray):
         self.spin_model, _ = model.to_domain(SPIN)
         self.binary, self.high, self.states = model.domain == BINARY, model.domain.high, states
-        self.biases, self.couplings = self.spin_model.natural_biases, self.spin_model.natural_couplings
+        self.biases, self.couplings = self.spin_model.biases, self.spin_model.couplings
         self.buffers: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, rows: slice, number: int) -> kernels.Spins:
@@ -197,7 +197,6 @@ class _Preparation:
     def _fill_fields(self, fields: np.ndarray, spins: np.ndarray) -> None:
         if self.spin_model.is_dense:
             np.matmul(self.spin_model.coupling_matrix, spins, out=fields)
-            fields /= self.spin_model.temperature
             fields += self.biases[:, None]
         else:
             indptr, heads, edge_of = self.spin_model.graph.csr
@@ -223,7 +222,7 @@ class CliquePlan(_CompiledPlan):
         """Return the expected statistics, averaged over the samples."""
         starts, members = self.starts, self.members
         low, high = float(model.domain.low), float(model.domain.high)  # type: ignore[union-attr]
-        cliques = (*model.clique_csr, *model.membership, model.theta / model.temperature)
+        cliques = (*model.clique_csr, *model.membership, model.theta)
 
         def prepare(rows: slice, number: int) -> tuple[np.ndarray, ...]:
             values = np.empty((model.n_variables, rows.stop - rows.start))

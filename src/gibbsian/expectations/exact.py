@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
-from gibbsian.inference import plan_exact
+from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.missing import RowSums, clamped_moments, split_rows
 from gibbsian.models import Model
 from gibbsian.settings import check, declared, number, positional
-
-Plan = Callable[[Model], Any]
 
 
 @EXPECTATIONS.register("exact")
@@ -41,15 +37,15 @@ class Exact:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Rebuilt[Plan]:
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Rebuilt[Engine]:
         """Choose the engine, once for all parameters."""
-        return Rebuilt(plan_exact(model, self.max_seconds))
+        return Rebuilt(plan_exact(model.family, max_seconds=self.max_seconds))
 
-    def __call__(self, model: Model, state: Rebuilt[Plan] | None = None) -> tuple[Estimate, Rebuilt[Plan]]:
+    def __call__(self, model: Model, state: Rebuilt[Engine] | None = None) -> tuple[Estimate, Rebuilt[Engine]]:
         """Return the expectation."""
         plan = self.init(model, None, np.random.default_rng(0)) if state is None else state
-        moments = plan.value(model).moments()
-        return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition), plan
+        answers = plan.value.at(model.theta)
+        return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition), plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +96,7 @@ class ClampedExact:
     def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
         """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
         rows, statistics = state.value.rows, state.value.rows.constant.copy()
-        value = float(model.theta @ statistics / model.temperature)
+        value = float(model.theta @ statistics)
         for part in state.value.parts:
             shares = rows.shares[part.which]
             log_evidence, expected = part.expect(model, shares)

@@ -92,7 +92,7 @@ class MeanField:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.3])
     >>> expectation = gb.expectations.MeanField()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments()
+    >>> truth = gb.inference.exact(model).moments
     >>> bool(estimate.log_partition < truth.log_partition), bool(abs(estimate.mean - truth.statistics).max() < 0.3)
     (True, True)
     >>> estimate.diagnostics["converged"], estimate.is_exact
@@ -188,12 +188,12 @@ def mean_field_evidence(
     weights = means @ model.biases
     for block in row_blocks(data.n_states, model.graph.n_edges):
         weights[block] += (means[block, first] * means[block, second]) @ model.couplings
-    return weights / model.temperature + solution.entropies
+    return weights + solution.entropies
 
 
 def _bound(model: Model, statistics: np.ndarray, entropy: float) -> float:
     """Minus the free energy of Q."""
-    return float(model.theta @ statistics / model.temperature) + entropy
+    return float(model.theta @ statistics) + entropy
 
 
 def _estimate(model: Model, statistics: np.ndarray, entropy: float, notes: dict[str, Any]) -> Estimate:

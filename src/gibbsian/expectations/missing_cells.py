@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.domain import Domain
 from gibbsian.errors import TooExpensiveError
-from gibbsian.inference import ExactInference, exact
+from gibbsian.inference import ExactAnswers, exact
 from gibbsian.inference.completions import value_indicators, value_offsets
 from gibbsian.inference.missing import clamp, split_rows
 from gibbsian.models import Model
@@ -67,8 +67,8 @@ def _value_probabilities(model: Model, rng: np.random.Generator) -> np.ndarray:
         return value_indicators(model.domain, draws.reshape(-1, model.n_variables)).mean(axis=0)
 
 
-def _exact_probabilities(engine: ExactInference) -> np.ndarray:
-    domain = engine.model.domain
-    if isinstance(domain, Domain):
-        return (engine.means() - domain.low) / domain.gap
-    return np.concatenate([engine.marginal([i]) for i in range(engine.model.n_variables)])
+def _exact_probabilities(answers: ExactAnswers) -> np.ndarray:
+    family = answers.engine.family
+    if isinstance(family.domain, Domain):
+        return (answers.means - family.domain.low) / family.domain.gap
+    return np.concatenate([answers.marginal([i]) for i in range(family.n_variables)])

@@ -17,7 +17,7 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.regions import Region, Target
 from gibbsian.graphs import Graph
 from gibbsian.inference import Planar
-from gibbsian.inference.kasteleyn import is_planar
+from gibbsian.inference.planar.kasteleyn import is_planar
 from gibbsian.models.factors import FactorGraph, Table
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import format_bytes
@@ -203,11 +203,11 @@ def _by_pfaffians(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np
     part, _ = graph.graph.subgraph(plan.region)
     distinct, which = np.unique(_spin_parameters(graph, plan, part, codes), axis=0, return_inverse=True)
     place = {node: number for number, node in enumerate(plan.region)}
-    marked = np.isin(plan.region, plan.fields).astype(np.float64)
-    template = PairwiseModel.build(part, marked if plan.fields else None, np.zeros(part.n_edges))
-    engine = Planar(template, max_seconds=np.inf)
+    family = PairwiseModel.zeros(part, bias=bool(plan.fields)).family
+    engine = Planar(family, max_seconds=np.inf)
+    engine.dual(tuple(place[node] for node in plan.fields))  # one for all samples, though some have fewer fields
     own = [place[node] for node in plan.target]
-    tables = [engine.at(template.replace(theta[-template.theta.size :])).marginal(own) for theta in distinct]
+    tables = [engine.at(theta[-family.theta.size :]).marginal(own) for theta in distinct]
     return np.array(tables)[which.ravel()]
 
 

@@ -17,7 +17,7 @@ from gibbsian.backends.numba import regions as kernels
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.inference.kasteleyn import is_planar
+from gibbsian.inference.planar.kasteleyn import is_planar
 from gibbsian.models.parameters import check_whole_number
 
 Target = tuple[int, ...]

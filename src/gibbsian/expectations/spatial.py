@@ -134,7 +134,7 @@ class Spatial:
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(2, 2), [0.1, 0.0, 0.0, 0.0], [0.3, 0.2, 0.1, 0.4])
     >>> expectation = gb.expectations.Spatial("s2")
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments().statistics
+    >>> truth = gb.inference.exact(model).moments
     >>> bool((abs(estimate.mean - truth) <= 5 * estimate.stderr + 1e-12).all())
     True
     """

@@ -128,10 +128,10 @@ def _pair_regions(model: PairwiseModel, plan: ChainPlan, states: np.ndarray) -> 
     """Expected statistics of the incomplete rows, weighted by their shares."""
     spin, _ = model.to_domain(SPIN)
     indptr, heads, ids = model.graph.csr
-    weights, spins = spin.natural_couplings[ids], to_spins(model, states)
+    weights, spins = spin.couplings[ids], to_spins(model, states)
     graph = (indptr, heads, ids, weights, np.tanh(weights), BLOCK, model.graph.n_edges)
     where = (plan.rows.pointers, plan.rows.cells)
-    fields = spin.fields(spins) / model.temperature
+    fields = spin.fields(spins)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(states)
     parts = in_slices(
         lambda part: kernels.pair_regions(

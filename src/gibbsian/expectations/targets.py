@@ -15,7 +15,7 @@ from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import Contraction, TablePlan
-from gibbsian.inference.base import check_nodes
+from gibbsian.inference.engine import check_nodes
 from gibbsian.models.base import Model
 
 # Combinations of values at which the function is evaluated.

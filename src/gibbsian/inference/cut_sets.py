@@ -96,10 +96,10 @@ class CutSets:
         """Log-evidence and means as spins of each state, and what joined pairs of missing cells add to products."""
         spin, constant = model.to_domain(SPIN)
         means = self.present.astype(np.float64)
-        fields = _fields_over_temperature(spin, means)
-        present = np.einsum("ri,ri->r", means, fields + spin.natural_biases) / 2.0
+        fields = _fields(spin, means)
+        present = np.einsum("ri,ri->r", means, fields + spin.biases) / 2.0
         indptr, heads, ids = spin.graph.csr
-        graph = (indptr, heads, ids, spin.natural_couplings[ids], BLOCK, spin.graph.n_edges)
+        graph = (indptr, heads, ids, spin.couplings[ids], BLOCK, spin.graph.n_edges)
 
         def sum_rows(part: slice) -> tuple[np.ndarray, np.ndarray]:
             where = (self.pointers[part.start : part.stop + 1], self.cells, self.n_cut[part])
@@ -126,12 +126,12 @@ def split_by_cut(model: PairwiseModel, data: Dataset) -> tuple[CutSets, np.ndarr
     return CutSets(np.flatnonzero(light), present, kept, cells, n_cut[light]), np.flatnonzero(~light)
 
 
-def _fields_over_temperature(spin: PairwiseModel, states: np.ndarray) -> np.ndarray:
+def _fields(spin: PairwiseModel, states: np.ndarray) -> np.ndarray:
     """Fields of spins that may be zero, where they are missing."""
     if spin.is_dense:
-        return states @ (spin.coupling_matrix / spin.temperature) + spin.natural_biases
+        return states @ spin.coupling_matrix + spin.biases
     indptr, heads, ids = spin.graph.csr
-    return pairwise_kernels.sparse_fields(states, indptr, heads, spin.natural_couplings[ids]) + spin.natural_biases
+    return pairwise_kernels.sparse_fields(states, indptr, heads, spin.couplings[ids]) + spin.biases
 
 
 def factorised_statistics(model: PairwiseModel, spin_means: np.ndarray, shares: np.ndarray) -> np.ndarray:

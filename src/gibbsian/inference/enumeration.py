@@ -13,15 +13,9 @@ from gibbsian.backends.device import twin
 from gibbsian.backends.numba import enumeration as kernels
 from gibbsian.backends.parallel import kept_threads
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import (
-    ENGINES,
-    Cost,
-    Moments,
-    SpinEngine,
-    check_n_samples,
-    check_nodes,
-    has_spin_form,
-)
+from gibbsian.inference.engine import ENGINES, Cost, Engine, check_n_samples, check_nodes
+from gibbsian.inference.ising_answers import IsingAnswers
+from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 
 # A row of 2^10 log-weights and the columns' sums stay in the first-level cache.
@@ -73,7 +67,7 @@ class _Table:
 
 
 @ENGINES.register("enumeration")
-class Enumeration(SpinEngine):
+class Enumeration(Engine):
     """Exact answers by enumeration.
 
     The number of a state has variable 0 as its most significant bit and a zero bit for the lower value, so
@@ -81,45 +75,57 @@ class Enumeration(SpinEngine):
 
     Parameters
     ----------
-    model : PairwiseModel
+    family : PairwiseModel
         At most about 30 variables; `exact` checks what that costs.
     max_seconds : float
-        Not needed: no question takes longer than `moments`.
+        Not needed: no question takes longer than the moments.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0.5, 0.0, 0.0], [1.0, 1.0, 1.0])
-    >>> engine = gb.inference.Enumeration(model)
-    >>> engine.log_partition()
+    >>> answers = gb.inference.Enumeration(model.family).at(model.theta)
+    >>> answers.log_partition
     3.86...
-    >>> engine.most_probable()[0]
+    >>> answers.mode[0]
     array([1, 1, 1], dtype=int8)
     """
 
     @classmethod
-    def price(cls, model: Any) -> Cost | None:
-        """Predict the cost for models that are pairwise spins in some domain."""
-        return _price(model.graph) if has_spin_form(model) else None
+    def price(cls, family: Any) -> Cost | None:
+        """Predict the cost for families of spins in some coding."""
+        return _price(family.graph) if is_ising(family) else None
+
+    def at(self, theta: np.ndarray) -> EnumerationAnswers:
+        """Return the answers at some parameters."""
+        return EnumerationAnswers(self, theta)
+
+
+class EnumerationAnswers(IsingAnswers[Enumeration]):
+    """Answers from the sums of all rows of states."""
 
     def _split(self, order: np.ndarray, n_high: int) -> _Table:
         """Lay out the states with the variables in another order."""
-        n = self.model.n_variables
-        couplings = np.zeros((n, n))
-        i, j = self.model.graph.edges.T
-        couplings[i, j] = couplings[j, i] = self._form.couplings
-        return _Table(self._form.biases[order], np.ascontiguousarray(couplings[np.ix_(order, order)]), n_high)
+        graph, fields, couplings, _ = self.ising
+        matrix = graph.matrix(couplings)
+        return _Table(fields[order], np.ascontiguousarray(matrix[np.ix_(order, order)]), n_high)
 
     @cached_property
     def _table(self) -> _Table:
-        n = self.model.n_variables
-        return self._split(np.arange(n), max(n - LOW_VARIABLES, 0))
+        graph, fields, couplings, _ = self.ising
+        return _Table(fields, graph.matrix(couplings), max(graph.n_nodes - LOW_VARIABLES, 0))
+
+    @cached_property
+    def log_partition(self) -> float:
+        """Log Z."""
+        masses, _, _ = self._table.sums
+        return float(self._table.maxima.max() + np.log(masses.sum()) + self.ising.constant)
 
     @cached_property
     def _spin_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """E[s_i] and E[s_i s_j]: within the halves from their own tables, across them from the row moments."""
         masses, row_moments, columns = self._table.sums
-        n, n_high = self.model.n_variables, self._table.n_high
+        n, n_high = self.ising.graph.n_nodes, self._table.n_high
         first, second = np.empty(n), np.empty((n, n))
         first[:n_high], second[:n_high, :n_high] = kernels.fold_second_moments(masses.copy(), n_high)
         first[n_high:], second[n_high:, n_high:] = kernels.fold_second_moments(columns.copy(), n - n_high)
@@ -129,25 +135,21 @@ class Enumeration(SpinEngine):
         total = masses.sum()
         return first / total, second / total
 
-    def log_partition(self) -> float:
-        """Return log Z."""
-        masses, _, _ = self._table.sums
-        return float(self._table.maxima.max() + np.log(masses.sum()) + self._form.constant)
+    @cached_property
+    def spin_means(self) -> np.ndarray:
+        """E[s_i] of each spin."""
+        return self._spin_moments[0]
 
-    def moments(self) -> Moments:
-        """Return log Z and the expected statistics in the layout of theta."""
-        first, second = self._spin_moments
-        i, j = self.model.graph.edges.T
-        return Moments(self.log_partition(), self._form.statistics(self.model, first, second[i, j]))
+    @cached_property
+    def edge_products(self) -> np.ndarray:
+        """E[s_i s_j] along each edge."""
+        i, j = self.ising.graph.edges.T
+        return self._spin_moments[1][i, j]
 
-    def means(self) -> np.ndarray:
-        """Return E[x_i] of each variable."""
-        return self._form.means(self._spin_moments[0])
-
-    def second_moments(self) -> np.ndarray:
-        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not."""
-        first, second = self._spin_moments
-        return self._form.products(first[:, None], first[None, :], second)
+    @cached_property
+    def spin_products(self) -> np.ndarray:
+        """E[s_i s_j] of all pairs."""
+        return self._spin_moments[1]
 
     def marginal(self, nodes: Iterable[int]) -> np.ndarray:
         """Return the joint probabilities of some variables, shape ``(2,) * k``, axes in the order given.
@@ -156,10 +158,10 @@ class Enumeration(SpinEngine):
         --------
         >>> import gibbsian as gb
         >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [1.0])
-        >>> gb.inference.Enumeration(model).marginal([0, 1]).round(3)
+        >>> gb.inference.exact(model).marginal([0, 1]).round(3)
         array([[0.44, 0.06], [0.06, 0.44]])
         """
-        n = self.model.n_variables
+        n = self.ising.graph.n_nodes
         nodes = check_nodes(nodes, n)
         # with the queried variables first, their states are groups of whole rows
         order = np.concatenate([nodes, np.setdiff1d(np.arange(n), nodes)])
@@ -170,20 +172,21 @@ class Enumeration(SpinEngine):
         grouped = masses.reshape(2**nodes.size, -1).sum(axis=1)
         return (grouped / grouped.sum()).reshape((2,) * nodes.size)
 
-    def most_probable(self) -> tuple[np.ndarray, float]:
-        """Return the state of largest probability (of several, the one of lowest number) and its log-probability."""
+    @cached_property
+    def mode(self) -> tuple[np.ndarray, float]:
+        """The state of largest probability (of several, the one of lowest number) and its log-probability."""
         table = self._table
         scale = np.abs(table.biases).sum() + np.abs(table.couplings).sum()
         enough = table.maxima.max() - TIE * scale
         row = int(np.argmax(table.maxima >= enough))
         log_weights = kernels.row_log_weights(row, *table.parameters)
         column = int(np.argmax(log_weights >= enough))
-        log_probability = log_weights[column] + self._form.constant - self.log_partition()
+        log_probability = log_weights[column] + self.ising.constant - self.log_partition
         return self._states(np.array([row * log_weights.size + column]))[0], float(log_probability)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent states: first the row by its mass, then the column within the row."""
-        n_samples, n = check_n_samples(n_samples), self.model.n_variables
+        n_samples, n = check_n_samples(n_samples), self.ising.graph.n_nodes
         require_memory(n_samples * (64.0 + n), f"{n_samples} samples of {n} variables", "draw fewer at a time")
         uniforms = rng.random((2, n_samples))
         cumulative = np.cumsum(self._table.sums[0])
@@ -199,8 +202,8 @@ class Enumeration(SpinEngine):
 
     def _states(self, numbers: np.ndarray) -> np.ndarray:
         """Write out states by their numbers."""
-        n = self.model.n_variables
+        n = self.ising.graph.n_nodes
         states = np.empty((numbers.size, n), np.int8)
         for i in range(n):
-            states[:, i] = self._form.values((numbers >> (n - 1 - i)) & 1 == 1)
+            states[:, i] = self.values((numbers >> (n - 1 - i)) & 1 == 1)
         return states

@@ -11,12 +11,12 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.domain import given_codes
-from gibbsian.inference.base import has_spin_form
-from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
+from gibbsian.inference.engine import exact, predict_cost
 from gibbsian.models import Model
 from gibbsian.models.given import Given
+from gibbsian.models.ising import is_ising
 from gibbsian.progress import counted
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
@@ -73,7 +73,7 @@ def split_rows(model: Any, data: Dataset, at_once: float = LISTED_AT_ONCE) -> Sp
     Of a pairwise model those states are cheap that a small cut set makes independent (see `CutSets`), of any other
     those with few completions, of which a part lists about `at_once`.
     """
-    if has_spin_form(model):
+    if is_ising(model.family):
         cuts, heavy = split_by_cut(model, data)
         return SplitRows([cuts] if len(cuts.which) else [], heavy, cuts.seconds)
     counts = count_completions(data)
@@ -118,8 +118,8 @@ def clamped_moments(model: Model, data: Dataset, state: int, max_seconds: float)
     """Return a state's log-evidence and the expected statistics given its present cells (the clamped phase of YK15)."""
     given, _ = clamp(model, data, state)
     rest, constant = given.at(model.theta)
-    moments = exact(rest, max_seconds=max_seconds).moments()
-    return constant + moments.log_partition, given.statistics(moments.statistics)
+    answers = exact(rest, max_seconds=max_seconds)
+    return constant + answers.log_partition, given.statistics(answers.moments)
 
 
 def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
@@ -139,5 +139,5 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
     each = max(1.0, max_seconds / max(1, len(split.heavy)))
     for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, constant = clamp(model, data, state)[0].at(model.theta)
-        evidence[state] = constant + exact(rest, max_seconds=each).log_partition()
+        evidence[state] = constant + exact(rest, max_seconds=each).log_partition
     return evidence

@@ -1,13 +1,13 @@
 """In which order to eliminate the variables of a graph, and the tree of tables that follows.
 
-The plan depends on the graph alone, so it is kept for the next model on the same graph.
+The plan depends on the graph alone, so engines keep it.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -64,7 +64,6 @@ class EliminationPlan:
         return int(self.tables[-1])
 
 
-@lru_cache(maxsize=8)
 def plan_elimination(graph: Graph, cardinalities: tuple[int, ...] | None = None) -> EliminationPlan | None:
     """Return the cheapest plan among a few orders, or None when all have a separator above `MAX_WIDTH`.
 
@@ -141,8 +140,8 @@ def _band_order(graph: Graph) -> np.ndarray:
     return reverse_cuthill_mckee(csr_matrix(graph.adjacency), symmetric_mode=True).astype(np.int64)
 
 
-def min_degree_order(graph: Graph) -> np.ndarray | None:
-    """Eliminate a node with the fewest remaining neighbours each time; None beyond `MAX_WIDTH`."""
+def min_degree_order(graph: Graph, max_width: int = MAX_WIDTH) -> np.ndarray | None:
+    """Eliminate a node with the fewest remaining neighbours each time; None where one has more than `max_width`."""
     neighbours = _neighbour_sets(graph)
     heap = [(len(others), node) for node, others in enumerate(neighbours)]
     heapq.heapify(heap)
@@ -152,7 +151,7 @@ def min_degree_order(graph: Graph) -> np.ndarray | None:
         degree, node = heapq.heappop(heap)
         if gone[node] or degree != len(neighbours[node]):
             continue  # an entry from before its degree changed
-        if degree > MAX_WIDTH:
+        if degree > max_width:
             return None
         gone[node] = True
         order.append(node)

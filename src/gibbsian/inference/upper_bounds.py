@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy  # linear algebra is loaded when it is used
 
-from gibbsian.inference.base import SpinForm, has_spin_form
 from gibbsian.models.factors import FactorGraph
+from gibbsian.models.ising import is_ising
 
 # Rounds of exchange between factors, and visits of a factor in all.
 MOST_ROUNDS, MOST_VISITS = 50, 10_000
@@ -27,11 +27,11 @@ def largest_log_weight_bound(model: Any) -> float:
     >>> round(largest_log_weight_bound(model), 3)               # the largest is 1, and the factors alone say 3
     1.5
     """
-    if not has_spin_form(model):
+    if not is_ising(model.family):
         return factor_bound(model.factors())
     if model.n_variables + model.graph.n_edges > MOST_VISITS:  # no round would be made, and factors are many objects
-        form = SpinForm.of(model)
-        return float(np.abs(form.biases).sum() + np.abs(form.couplings).sum() + form.constant)
+        _, fields, couplings, constant = model.family.ising(model.theta)
+        return float(np.abs(fields).sum() + np.abs(couplings).sum() + constant)
     bound = factor_bound(model.factors())
     return min(bound, eigenvalue_bound(model)) if model.n_variables <= MOST_SPINS else bound
 
@@ -60,16 +60,15 @@ def eigenvalue_bound(model: Any) -> float:
     With biases as couplings to a spin that is up, ``s A s = s (A + diag d) s - sum d`` for any d, and a vector of
     length ``sqrt(n + 1)`` gives ``(n + 1) lambda_max`` at most (the dual of the semidefinite relaxation).
     """
-    form, n = SpinForm.of(model), model.n_variables + 1
+    graph, fields, couplings, constant = model.family.ising(model.theta)
+    n = graph.n_nodes + 1
     matrix = np.zeros((n, n))
-    i, j = model.graph.edges.T
-    matrix[i + 1, j + 1] = form.couplings
-    matrix[0, 1:] = form.biases
-    matrix += matrix.T
+    matrix[1:, 1:] = graph.matrix(couplings)
+    matrix[0, 1:] = matrix[1:, 0] = fields
     diagonal, best, scale = np.zeros(n), np.inf, float(np.abs(matrix).sum(axis=1).mean())
     for step in range(STEPS):
         values, vectors = scipy.linalg.eigh(matrix + np.diag(diagonal), subset_by_index=(n - 1, n - 1))
         best = min(best, 0.5 * (n * float(values[-1]) - float(diagonal.sum())))
         slope = n * vectors[:, -1] ** 2 - 1.0
         diagonal -= scale / (10.0 + step) * slope / max(1.0, float(np.linalg.norm(slope)))
-    return best + form.constant
+    return best + constant

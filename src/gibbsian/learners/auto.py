@@ -42,7 +42,7 @@ MAX_ROUNDS, MAX_CONTINUATIONS = 100, 2
 
 def choose_learner(model: Model, data: Dataset) -> str:
     """Return the name of the learner that suits a model and data."""
-    seconds = predict_cost(model).seconds
+    seconds = predict_cost(model.family).seconds
     if not data.has_missing:
         return "mle" if seconds <= QUICK_SECONDS else "mple"
     if seconds <= PATIENT_SECONDS and seconds + clamped_seconds(model, data) <= PATIENT_SECONDS:

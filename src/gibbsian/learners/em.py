@@ -8,7 +8,6 @@ rises. The steps of mixtures are closed forms (`gibbsian.learners.class_em`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference import ExactInference, plan_exact
+from gibbsian.inference import Engine, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
@@ -234,8 +233,8 @@ class MachineAlternation:
         return self.learner._smooth_of(self.model, self.data)
 
     @cached_property
-    def _plan(self) -> Callable[[Model], ExactInference]:
-        return plan_exact(self.model, self.learner.max_seconds)
+    def _engine(self) -> Engine:
+        return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
 
     def begin(self, model: Model, rng: np.random.Generator) -> EMProgress:
         """Take both expectations at the start."""
@@ -270,9 +269,9 @@ class MachineAlternation:
         after = self._expect(moved_on)
         if self.learner.accelerated:
             after = self._extrapolate(before, after)
-        gradient = after.gap / self.model.temperature + self.smooth(after.theta)[1]
+        gradient = after.gap + self.smooth(after.theta)[1]
         norm = gradient_norm(after.theta, gradient, self.l1)
-        noise = _noise(after) / self.model.temperature
+        noise = _noise(after)
         moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
         value, best = self._value(after), self._value(before)
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
@@ -295,15 +294,15 @@ class MachineAlternation:
 
     def _free_phase(self, model: Model) -> tuple[np.ndarray, float]:
         """Return the expected statistics and log Z."""
-        moments = self._plan(model).moments()
-        return moments.statistics, moments.log_partition
+        answers = self._engine.at(model.theta)
+        return answers.moments, answers.log_partition
 
     def _maximise(self, progress: EMProgress) -> LBFGSState:
-        """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""
-        theta, statistics, temperature = progress.theta, progress.clamped, self.model.temperature
+        """The M-step: a few steps down ``log Z - theta . clamped`` and the penalties, none of which goes up."""
+        theta, statistics = progress.theta, progress.clamped
         more, slope = self.smooth(theta)
-        gradient = (progress.free - statistics) / temperature + slope
-        value = float(progress.log_partition - theta @ statistics / temperature) + more + penalty(theta, self.l1)
+        gradient = progress.free - statistics + slope
+        value = float(progress.log_partition - theta @ statistics) + more + penalty(theta, self.l1)
         state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
         function = self.smooth.added_to(self._complete_data(statistics))
         for _ in range(self.learner.m_steps):
@@ -318,8 +317,8 @@ class MachineAlternation:
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             free, log_partition = self._free_phase(model.replace(theta))
-            value = log_partition - float(theta @ statistics) / model.temperature
-            return value, (free - statistics) / model.temperature
+            value = log_partition - float(theta @ statistics)
+            return value, free - statistics
 
         return function
 

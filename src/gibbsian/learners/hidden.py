@@ -63,7 +63,7 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
     """
     check_value("scale", scale, _SCALE)
     touched = model.penalised & model.touches(hidden_columns(model, hidden))
-    noise = rng.normal(scale=scale * model.temperature, size=model.theta.size)
+    noise = rng.normal(scale=scale, size=model.theta.size)
     return model.replace(model.theta + np.where(touched, noise, 0.0))
 
 
@@ -139,7 +139,7 @@ class CompleteData:
 
     def __call__(self, model: Model, state: None) -> tuple[Estimate, None]:
         """Return the statistics, and the log-evidence under the model."""
-        return Estimate(self.statistics, self.stderr, float(model.theta @ self.statistics) / model.temperature), None
+        return Estimate(self.statistics, self.stderr, float(model.theta @ self.statistics)), None
 
 
 def begun_phase(

@@ -99,8 +99,8 @@ class HeldOutCurves:
             self.watched = Watched(rows[1], family)
         seen, unseen = (_mean_evidence(family, theta, own) for own in rows)
         figures = {f"held_out_{self.watched.name}": self.watched(parts, np.empty(0)), "free_energy_gap": seen - unseen}
-        if is_affordable(problem.model, QUICK_SECONDS):
-            log_z = exact(problem.here(run.state.progress)).log_partition()
+        if is_affordable(family, QUICK_SECONDS):
+            log_z = exact(problem.here(run.state.progress)).log_partition
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

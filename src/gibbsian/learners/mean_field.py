@@ -64,7 +64,7 @@ class _Moments:
 
 
 class _Solution(NamedTuple):
-    """Spin parameters at temperature 1, and the edges where the formula has no real value."""
+    """Spin parameters, and the edges where the formula has no real value."""
 
     biases: np.ndarray
     couplings: np.ndarray
@@ -89,13 +89,13 @@ class InverseMeanField(Penalised):
     **Graph.** The inverse of the correlation matrix is taken over all pairs of variables. Couplings are kept on the
     edges of the graph, and the biases balance those alone.
 
-    **Coding, biases, temperature.** The formulas are evaluated for spins and the result is converted exactly to the
-    model's coding, then multiplied by the temperature. A spin model without biases has zero means, so the data's
+    **Coding, biases.** The formulas are evaluated for spins and the result is converted exactly to the
+    model's coding. A spin model without biases has zero means, so the data's
     means are taken as zero and C is the matrix of plain second moments. A 0/1 model without biases keeps the
     couplings and leaves the biases out.
 
-    **l2.** A uniform distribution with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount):
-    means and second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty
+    **l2.** A uniform distribution with ``l2`` times the weight of the data is mixed into them (a pseudocount):
+    means and second moments of spins are divided by ``1 + l2``. For weak couplings that is what the penalty
     ``(l2 / 2) theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one
     value, a combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
 
@@ -152,8 +152,7 @@ class InverseMeanField(Penalised):
         """Evaluate the formula."""
         model, data = state.problem
         if model.has_pair_tables:
-            pseudocount = self.l2 * model.temperature**2
-            theta, unreal = solve_potts(model, data, pseudocount) * model.temperature, np.empty((0, 2))
+            theta, unreal = solve_potts(model, data, self.l2), np.empty((0, 2))
         else:
             theta, unreal = _solve(self.approximation, model, data, self.l2)
         if len(unreal):
@@ -197,7 +196,7 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     """
     if name not in _METHODS:
         raise ArgumentError("is not known", f"use one of {', '.join(_METHODS)}", argument="start", value=name)
-    strength = data.n_variables / data.n_rows / model.temperature**2 if l2 is None else l2
+    strength = data.n_variables / data.n_rows if l2 is None else l2
     theta, _ = _solve(name, model, data, strength)
     return model.replace(theta)
 
@@ -205,13 +204,12 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
 def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
     """Return theta in the model's own coding and the pairs without a real solution."""
     formula, needs_inverse = _METHODS[method]
-    pseudocount = l2 * model.temperature**2
-    moments = (_full_moments if needs_inverse else _edge_moments)(model, data, pseudocount)
+    moments = (_full_moments if needs_inverse else _edge_moments)(model, data, l2)
     solution = formula(moments)
     spin = PairwiseModel.build(model.graph, solution.biases, solution.couplings)
     converted, _ = spin.to_domain(model.domain)
     theta = converted.theta if model.bias else converted.couplings
-    return theta * model.temperature, model.graph.edges[solution.unreal]
+    return theta, model.graph.edges[solution.unreal]
 
 
 # -- moments ----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -73,7 +74,7 @@ class Runaway:
 
     def failure(self, model: Model, theta: np.ndarray, n_steps: int) -> str:
         """Say that the fit cannot succeed; nothing while it can."""
-        size = float(np.abs(theta).max(initial=0.0)) / model.temperature
+        size = float(np.abs(theta).max(initial=0.0))
         stopped = f"stopped after {n_steps} steps"
         if not size <= self.largest:
             return (
@@ -134,12 +135,14 @@ class MomentMatching(WithPrior):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
-        centring = model.centred(present_means(data), l1=bool(self._l1_of(model, data).any())) if self.centred else None
+        centring, l1 = None, self._l1_of(model, data)
+        if self.centred:
+            centring = preconditioning(model).centred(present_means(data), l1=bool(l1.any()))
         clamped, posterior, rows = begun_phase(self.clamped, self.expectation, model, data, rng)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
-        error = moment_errors(model, data) / model.temperature
-        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
+        error = moment_errors(model, data)
+        steps = NoisySteps(optimizer, l1, centring, self.average, self.min_iter, error)
         samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))
@@ -147,11 +150,11 @@ class MomentMatching(WithPrior):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one expectation and one step along the difference of moments; the value is not known."""
         problem, walk = state.problem, state.progress.walk
-        model, temperature = problem.model.replace(walk.iterate), problem.model.temperature
+        model = problem.model.replace(walk.iterate)
         data, posterior, samples = self._clamped_phase(problem, model, state.progress)
         free, samples = self.expectation(model, samples)  # type: ignore[operator]
-        gradient = (free.mean - data.mean) / temperature + problem.smooth(walk.iterate)[1]
-        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr) / temperature)
+        gradient = free.mean - data.mean + problem.smooth(walk.iterate)[1]
+        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr))
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info

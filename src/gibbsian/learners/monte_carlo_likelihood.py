@@ -29,6 +29,7 @@ from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.base import subgradient
@@ -175,8 +176,8 @@ class Reweighted:
         """Return value and gradient."""
         origin = self.draws.model
         weights, most = self._weights(theta)
-        value = np.log(weights.mean()) + most - (theta - origin.theta) @ self.data / origin.temperature
-        gradient = (origin.mean_statistics(self.draws.flat, weights) - self.data) / origin.temperature
+        value = np.log(weights.mean()) + most - (theta - origin.theta) @ self.data
+        gradient = origin.mean_statistics(self.draws.flat, weights) - self.data
         penalty, slope = self.smooth(theta)
         return float(value + penalty), gradient + slope
 
@@ -283,22 +284,21 @@ class MonteCarloLikelihood(WithPrior):
         return min((related, apart), key=mismatch)
 
     def _walk(self, model: Model, data: Dataset) -> Minimisation:
-        """Return how the parameters move on the draws of a round: about the mean, in the metric of the likelihood."""
+        """Return how the parameters move on the draws of a round: about the mean, preconditioned as the likelihood."""
         l1 = self._l1_of(model, data)
-        centring = model.centred(present_means(data), l1=bool(l1.any()))
-        near = None
+        known, preconditioner = preconditioning(model), None
         if not (data.has_missing or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data)
-            near = model.independent(mean)
-        metric = None
-        if near is not None:
-            metric = Likelihood().metric(near, data, mean, self._smooth_of(model, data).bend(near.theta))
-        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, metric)
+            if (near := known.independent(mean)) is not None:
+                bend = self._smooth_of(model, data).bend(near.theta)
+                preconditioner = Likelihood().preconditioner(near, data, mean, bend)
+        centring = known.centred(present_means(data), l1=bool(l1.any()))
+        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""
         problem, now = state.problem, state.progress
-        model, temperature = problem.model.replace(now.theta), problem.model.temperature
+        model = problem.model.replace(now.theta)
         data, posterior = problem.clamped(model, now.posterior)
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
@@ -312,18 +312,18 @@ class MonteCarloLikelihood(WithPrior):
         norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
         coarse, mismatch = (
             _coarse(model, stderr, problem.data_error),
-            _ratio(temperature * gradient, problem.data_error),
+            _ratio(gradient, problem.data_error),
         )
         figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
         if mismatch > FURTHER * max(now.mismatch, coarse):
             back = self._turned_back(now, evaluations)
             return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, details=figures)
-        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr / temperature)
+        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr)
         deviations = draws.deviations(1.0 / function.worth(theta) - 1.0)
         figures["error"] = coarse = _coarse(model, error(deviations), problem.data_error)
         noise = 0.0
         if coarse <= ENOUGH * self.precision or now.n_draws >= self._n_draws(np.inf):
-            noise = _within(np.abs(gradient), np.hypot(stderr, error(now.deviations)) / temperature)
+            noise = _within(np.abs(gradient), np.hypot(stderr, error(now.deviations)))
         n_draws, thin = self._next(draws, now.n_draws, now.thin, coarse)
         new = _Progress(
             theta=theta,
@@ -416,10 +416,10 @@ class MonteCarloLikelihood(WithPrior):
                 break
         last, n_draws = state.progress, self._n_draws(max(DRAWS_A_PARAMETER * size, 10_000))
         draws, _ = self._draw(model, last.chains, n_draws, last.thin, BURN_IN_AGAIN)
-        jacobian = _covariance(model, draws.flat) / model.temperature**2
+        jacobian = _covariance(model, draws.flat)
         # the fit's own last round may have had any error that is enough
         most = max(1.0, ENOUGH * self.precision / max(info.details["error"], np.finfo(float).tiny))
-        noise = most * last.deviations / model.temperature
+        noise = most * last.deviations
         return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise)
 
 

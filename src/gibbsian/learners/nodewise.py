@@ -42,7 +42,7 @@ THEORY = {"rise": 0.4, "logrise": 0.8, "rple": 0.2}
 _FAILURE = 0.05
 L1_THEORY = (
     "Strength of the L1 penalty on the couplings; 'theory' is `c sqrt(log(n^2 / 0.05) / N)` on the couplings between "
-    "spins at temperature 1, with c = 0.4 (rise), 0.8 (logrise) or 0.2 (rple) and N the sum of the weights."
+    "spins, with c = 0.4 (rise), 0.8 (logrise) or 0.2 (rple) and N the sum of the weights."
 )
 
 Answer = TypeVar("Answer")
@@ -61,7 +61,7 @@ class DirectedModel:
     Parameters
     ----------
     model : PairwiseModel
-        Graph, domain, temperature and bias; its parameters are where a search starts.
+        Graph, domain and bias; its parameters are where a search starts.
     """
 
     model: PairwiseModel
@@ -79,7 +79,7 @@ class DirectedModel:
 
     @property
     def _scale(self) -> float:
-        return self.model.domain.gap / self.model.temperature
+        return self.model.domain.gap
 
     @property
     def _edges(self) -> np.ndarray:
@@ -312,10 +312,10 @@ class Nodewise(Penalised):
         self._settle(optimizer=as_optimizer(self.optimizer))
 
     def penalty(self, model: PairwiseModel, data: Dataset) -> float:
-        """Return the number that l1 stands for, in the model's own coding and temperature."""
+        """Return the number that l1 stands for, in the model's own coding."""
         if not isinstance(self.l1, str):
             return self.l1
-        to_spins = (model.domain.gap / 2) ** 2 / model.temperature
+        to_spins = (model.domain.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:

@@ -9,7 +9,8 @@ import numpy as np
 
 from gibbsian.expectations.clamped import shrunk_means
 from gibbsian.models import Model
-from gibbsian.models.centring import Centring
+from gibbsian.objectives.centring import LinearMap
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.optimizers import Adam, Decay, GradientStep, StepInfo
 from gibbsian.optimizers.base import subgradient
 
@@ -74,7 +75,7 @@ class NoisySteps:
 
     optimizer: GradientStep
     l1: np.ndarray
-    centring: Centring | None
+    centring: LinearMap | None
     average: bool
     min_iter: int
     data_error: np.ndarray | None = None  # standard errors of the gradient as rows are few
@@ -170,4 +171,4 @@ def from_independent(model: Any, data: Any) -> Any:
     """Return the machine of independent columns with the data's means, where learning would begin at zero."""
     if model.theta.any() or model.n_hidden:
         return model
-    return model.independent(shrunk_means(model, data)) or model
+    return preconditioning(model).independent(shrunk_means(model, data)) or model

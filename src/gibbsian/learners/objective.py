@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +16,17 @@ from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
-from gibbsian.models.centring import Centring
-from gibbsian.models.conditioning import Metric
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
+from gibbsian.objectives.centring import LinearMap
 from gibbsian.objectives.curvature import differences
+from gibbsian.objectives.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import Optimizer, StepInfo
+from gibbsian.optimizers.base import Preconditioned
 from gibbsian.settings import declared, flag, free, number, positional
 
 if TYPE_CHECKING:
@@ -90,24 +91,25 @@ class ObjectiveLearner(WithPrior):
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         plain = Minimisation(self._bind(model, rows_under(model)), self.optimizer, l1)
         objective: Any = for_model(self.objective, model)
-        metric_of = getattr(objective, "metric", None)
-        if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
+        preconditioner_of = getattr(objective, "preconditioner", None)
+        if preconditioner_of is None or not getattr(self.optimizer, "takes_preconditioner", False):
             return plain, model.theta
-        origin, near = present_means(data), None
-        centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
+        origin, near, known = present_means(data), None, preconditioning(model)
+        centred = replace(plain, centring=known.centred(origin, l1=bool(l1.any())))
         if not ((data.has_missing and completed is None) or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data, origin)
-            near = model.independent(mean)
+            near = known.independent(mean)
         if near is None:
             return centred, model.theta
         bend = self._smooth_of(model, data).bend(near.theta)
-        metric = metric_of(near, rows_under(near), mean, bend)
-        minimised = plain if metric is None else replace(centred, metric=metric)
-        curvature, start = getattr(metric, "curvature", None), near.theta
+        preconditioner, start = preconditioner_of(near, rows_under(near), mean, bend), near.theta
+        if preconditioner is None:
+            return plain, model.theta if model.theta.any() else start
+        minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
         if completed is None and curvature is not None and hasattr(objective, "weights"):
             # a function on a device has the rows there
             weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
-            minimised = replace(minimised, weights=weights)
+            minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
         if curvature is not None and curvature.bias:
             change: Any = centred.centring
             start = change.outwards(change.inwards(start) + curvature.first_step(change.gradient(bend * start)))
@@ -205,9 +207,9 @@ class Minimisation:
     function: Function
     optimizer: Any
     l1: np.ndarray
-    centring: Centring | None = None
-    metric: Metric | None = None
-    weights: Callable[[np.ndarray], np.ndarray] | None = None  # of theta, what the metric is renewed from
+    centring: LinearMap | None = None
+    preconditioner: Preconditioner | None = None
+    renewed: Callable[[np.ndarray], np.ndarray] | None = None  # numbers of the preconditioner at theta
 
     def start(self, theta: np.ndarray) -> Any:
         """Evaluate the start."""
@@ -229,9 +231,10 @@ class Minimisation:
         if twins is None or not all(getattr(part, "takes_tensors", False) for part in (self.function, self.optimizer)):
             return None
         twins.require_memory(self.l1.size, self.optimizer.n_vectors, getattr(self.centring, "inner", None) is not None)
-        parts: list[Any] = [self.centring, self.metric]
-        centring, metric = (None if part is None else part.on_device(twins) for part in parts)
-        return replace(self, l1=twins.put(self.l1), centring=centring, metric=metric), twins.Lift()
+        parts: list[Any] = [self.centring, self.preconditioner]
+        centring, preconditioner = (None if part is None else part.on_device(twins) for part in parts)
+        lifted = replace(self, l1=twins.put(self.l1), centring=centring, preconditioner=preconditioner)
+        return lifted, twins.Lift()
 
     def _step(self, progress: Any) -> tuple[Any, StepInfo]:
         if self.centring is None:
@@ -239,9 +242,9 @@ class Minimisation:
         inside = replace(
             progress, theta=self.centring.inwards(progress.theta), gradient=self.centring.gradient(progress.gradient)
         )
-        outwards, weights = self.centring.outwards, self.weights
-        renewal = None if weights is None else lambda centred: weights(outwards(centred))
-        function = WithMetric(self._of_centred, self.metric, renewal)
+        outwards, renewed = self.centring.outwards, self.renewed
+        elsewhere = None if renewed is None else lambda centred: renewed(outwards(centred))
+        function = Preconditioned(self._of_centred, self.preconditioner, elsewhere)
         after, info = self.optimizer.step(function, inside, self.centring.l1(self.l1))
         if after is inside:
             return progress, info
@@ -267,17 +270,12 @@ class WithHessian:
         return self.value_and_gradient(theta)
 
 
-@dataclass(frozen=True)
-class WithMetric:
-    """A function with an approximate inverse of its Hessian, where one is known, and what renews it elsewhere."""
-
-    value_and_gradient: Function
-    metric: Any
-    weights: Callable[[np.ndarray], np.ndarray] | None = None
-
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient."""
-        return self.value_and_gradient(theta)
+def _renewed(curvature: PairCurvature, weights: Callable[[Any], Any], theta: Any) -> Any:
+    """Return the numbers of a preconditioner at theta, on the device where theta is there."""
+    sums = weights(theta)
+    if isinstance(sums, np.ndarray):
+        return curvature.renewed(sums)
+    return twin("vectors").put(curvature.renewed(sums.cpu().numpy()))
 
 
 def ridge(function: Function, l2: float) -> Function:

@@ -24,9 +24,10 @@ from gibbsian.learners.moment_matching import as_gradient_step
 from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER
 from gibbsian.learners.recipe import WithPrior, n_rows
 from gibbsian.models import Model
-from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
 from gibbsian.objectives.base import for_model
+from gibbsian.objectives.centring import LinearMap
+from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
@@ -307,9 +308,9 @@ class _Problem:
         return self._ready[2]
 
 
-def _centring(model: Model, origin: np.ndarray) -> Centring:
+def _centring(model: Model, origin: np.ndarray) -> LinearMap:
     """Return the change of parameters; entries are averaged one by one, so what may be zero must stay apart."""
-    return model.centred(origin, l1=True)
+    return preconditioning(model).centred(origin, l1=True)
 
 
 def _check_data(data: Rows) -> None:

@@ -234,6 +234,7 @@ class FitResult(Shown):
     def training(self) -> TrainingReport:
         """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
         from gibbsian.learners.trained import penalty_pull, training_report
+        from gibbsian.objectives.priors import natural_penalties
 
         if self.moments is None:
             raise ArgumentError("moments are not what this model is learned by", "compare `score` of held-out rows")
@@ -244,9 +245,8 @@ class FitResult(Shown):
             if "l2_growth" in story:  # a full-span model, whose penalty grows with the columns of a function
                 model: Any = self.model
                 l2 = l2 * story["l2_growth"] ** (model.orders - 1.0)
-            pull = penalty_pull(
-                self.model, story.get("l1", 0.0), l2, story.get("log_prior"), float(story.get("rows", 1))
-            )
+            given = story.get("l1", 0.0), l2, story.get("log_prior"), story.get("temperature", 1.0)
+            pull = penalty_pull(self.model, **natural_penalties(*given), n_rows=float(story.get("rows", 1)))
         return training_report(self.model, self.moments, norm, rng, pull, self.converged)
 
     @cached_property

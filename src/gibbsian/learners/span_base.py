@@ -228,7 +228,7 @@ class SpanLearner(Learner):
         """Start from the model's functions, or from the uniform distribution where it has none."""
         self.require(model)
         rows = self.rows_of(model, data)
-        inner = rows.begin(self, model.indices, model.scaled_theta)
+        inner = rows.begin(self, model.indices, model.theta)
         return LearnerState(rows, SpanProgress(inner))
 
     def refusal(self, model: Any) -> str:
@@ -274,7 +274,7 @@ class SpanLearner(Learner):
     def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
         """Return the model of lowest cost so far."""
         indices, theta = best_so_far(state.progress.inner)
-        return FullSpanModel(model.basis, indices, theta * model.temperature, model.domain, model.temperature)
+        return FullSpanModel(model.basis, indices, theta, model.domain)
 
     def moments(self, model: Any, state: LearnerState) -> DataMoments:
         """Return the means of the model's functions in the data; in missing cells as the model has filled them."""
@@ -293,7 +293,7 @@ class SpanLearner(Learner):
         With missing cells the cost is minus the mean log-likelihood of the observed cells plus the penalties, and there
         is no divergence.
         """
-        theta, (length, shrinkage) = model.scaled_theta, self.penalties(model.basis, data.total_weight)
+        theta, (length, shrinkage) = model.theta, self.penalties(model.basis, data.total_weight)
         penalties = float((length(model.basis, model.indices) + shrinkage(model.basis, model.indices, theta)).sum())
         cells = with_hidden_cells(model, data.domain.to_codes(data.states), data.missing)
         mean = float(np.average(log_evidence(model, *cells), weights=data.weights)) - model.log_partition

@@ -138,9 +138,8 @@ class SpanHidden(Around):
         return FullSpanModel(
             model.basis,
             indices[order],
-            theta[order] * model.temperature,
+            theta[order],
             model.domain,
-            model.temperature,
             model.n_hidden,
         )
 

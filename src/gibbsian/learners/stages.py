@@ -403,4 +403,4 @@ class Annealed(Staged):
 
 def _cooled(model: Any, variance: float, nudge: np.ndarray) -> Any:
     """The classes at another variance, moved apart a little."""
-    return model.at(model.shifts + NUDGE * np.sqrt(variance) * nudge, float(variance))
+    return model.with_shifts(model.shifts + NUDGE * np.sqrt(variance) * nudge, float(variance))

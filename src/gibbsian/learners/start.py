@@ -33,10 +33,10 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
     if model.is_pairwise:
         given, _ = given.to_domain(model.domain)
         parts = [given.biases, given.couplings] if model.bias else [given.couplings]
-        return model.replace(np.concatenate(parts) * (model.temperature / given.temperature))
+        return model.replace(np.concatenate(parts))
     if _structure(given) != _structure(model):
         raise ArgumentError("start has other cliques or values than the machine", "start from a model of the same ones")
-    return model.replace(given.theta * (model.temperature / given.temperature))
+    return model.replace(given.theta)
 
 
 def model_to_start_from(start: Any) -> Any:
@@ -50,5 +50,5 @@ def model_to_start_from(start: Any) -> Any:
 
 
 def _structure(model: Any) -> tuple[Any, ...]:
-    """What a model has besides parameters, temperature and graph."""
+    """What a model has besides parameters and graph."""
     return model.domain, getattr(model, "cliques", None)

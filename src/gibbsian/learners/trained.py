@@ -39,7 +39,7 @@ N_CHAINS = 100
 # Chains with a larger R-hat have not mixed. Then tempered chains decide, for as many updates and up to so many columns.
 MAX_R_HAT, MAX_R_HAT_TEMPERED = 1.05, 1.1
 TEMPERED_UPDATES, MAX_TEMPERED_COLUMNS = 3e8, 2000
-# Chains that start at a mode are brought there by sweeps at this part of the model's temperature.
+# Chains that start at a mode are brought there by sweeps at this temperature.
 COLD, COLD_SWEEPS = 0.05, 20
 # Exchanges of the tempered chains whose states other chains start from.
 TEMPERED_ROUNDS = 100
@@ -256,7 +256,7 @@ def penalty_pull(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return between which sides a penalty keeps ``data moments - model moments`` at the maximum; zero is between.
 
-    There the gradient of the penalty, times T, equals the difference (of pseudolikelihood it is no smaller).
+    There the gradient of the penalty equals the difference (of pseudolikelihood it is no smaller).
     """
     anyhow = np.full(model.theta.size, -np.inf), np.full(model.theta.size, np.inf)
     try:
@@ -269,8 +269,7 @@ def penalty_pull(
     edges = np.where(model.penalised, l1, 0.0) + corners / n_rows
     low = np.where(model.theta > 0, edges, -edges)
     high = np.where(model.theta < 0, -edges, edges)
-    sides = model.temperature * (smooth + low), model.temperature * (smooth + high)
-    return np.minimum(sides[0], 0.0), np.maximum(sides[1], 0.0)
+    return np.minimum(smooth + low, 0.0), np.maximum(smooth + high, 0.0)
 
 
 def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None) -> Estimate:
@@ -300,7 +299,7 @@ def is_quick(model: Model) -> bool:
     """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
     if model.domain == REALS:
         return True
-    return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model).seconds <= QUICK_SECONDS
+    return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model.family).seconds <= QUICK_SECONDS
 
 
 def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:
@@ -310,7 +309,7 @@ def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) ->
     states = chains.states.copy()
     parts = np.array_split(np.arange(N_CHAINS), 4 if rows is None else 5)
     states[parts[1][::2]], states[parts[1][1::2]] = states.min(axis=0), states.max(axis=0)
-    cold, _ = sampler.step(model.at_temperature(COLD * model.temperature), chains, COLD_SWEEPS)  # type: ignore[attr-defined]
+    cold, _ = sampler.step(model.at(1.0 / COLD), chains, COLD_SWEEPS)  # type: ignore[attr-defined]
     states[parts[2]] = cold.states[parts[2]]
     if rows is not None:
         states[parts[4]] = rows.sample(len(parts[4]), rng).rows()[0]

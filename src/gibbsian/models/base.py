@@ -12,8 +12,6 @@ import numpy as np
 from gibbsian.domain import AnyDomain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.centring import Centring
-from gibbsian.models.conditioning import Metric
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
 from gibbsian.models.given import Given
@@ -27,7 +25,7 @@ MODELS = Registry("model", "gibbsian.models", "MODELS")
 
 @runtime_checkable
 class Model(Protocol):
-    """An exponential family ``P(x) = exp(theta·S(x) / T) / Z`` over discrete states.
+    """An exponential family ``P(x) = exp(theta·S(x)) / Z`` over discrete states.
 
     `theta` is one flat vector with a fixed layout; `mean_statistics` and every gradient share that layout. States are
     arrays of shape ``(n_states, n_variables)`` in the values of `domain`; anything else is refused (see
@@ -74,17 +72,6 @@ class Model(Protocol):
         def touches(self, variables: np.ndarray) -> np.ndarray:
             """Return which parameters belong to terms of these variables."""
 
-        def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-            """Return the change to parameters about a mean."""
-
-        def independent(self, mean: np.ndarray) -> Self | None:
-            """Return the model of independent columns with these means."""
-
-        def metric(
-            self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-        ) -> Metric | None:
-            """Return an approximate inverse Hessian where columns are independent."""
-
         def parameter_names(self, names: Sequence[str]) -> list[str]:
             """Return a label for each parameter."""
 
@@ -104,10 +91,6 @@ class Model(Protocol):
     @property
     def theta(self) -> np.ndarray:
         """All parameters."""
-
-    @property
-    def temperature(self) -> float:
-        """T: energies are divided by it."""
 
     @property
     def domain(self) -> AnyDomain:
@@ -152,7 +135,7 @@ class Model(Protocol):
         """Return E(x) = -theta . S(x) for each state."""
 
     def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return the unnormalised log-probability -E(x)/T of each state."""
+        """Return the unnormalised log-probability -E(x) of each state."""
 
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted mean of S over the states."""
@@ -172,7 +155,7 @@ class Model(Protocol):
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
 
     def factors(self) -> FactorGraph:
-        """Return the distribution as a product of small tables over codes, the temperature divided out."""
+        """Return the distribution as a product of small tables over codes."""
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
         """Return the expected statistics, given the joint probabilities of any few variables that share a factor."""
@@ -219,9 +202,16 @@ class ExponentialFamily:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)
 
-    def at_temperature(self: Any, temperature: float) -> Any:
-        """Return the same energies at another temperature: ``P(x) = exp(theta . S(x) / temperature) / Z``."""
-        return dataclasses.replace(self, temperature=temperature)
+    def at(self: Any, beta: float) -> Any:
+        """Return the distribution at an inverse temperature: ``P(x) = exp(beta theta . S(x)) / Z`` (YK15).
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.PairwiseModel.build(gb.graphs.complete(2), None, [1.0]).at(1 / 4.0).couplings
+        array([0.25])
+        """
+        return self.replace(beta * self.theta)
 
     def in_layers(self) -> Any:
         """Return the same distribution, theta in the same layout, as dense layers where it is one of them."""
@@ -261,8 +251,8 @@ class ExponentialFamily:
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def log_weights(self: Any, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` of each state."""
-        return self.energy(x) / -self.temperature
+        """Return ``-E(x)`` of each state."""
+        return -self.energy(x)
 
     @cached_property
     def flip_columns(self: Any) -> np.ndarray | None:
@@ -317,20 +307,6 @@ class ExponentialFamily:
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which parameters belong to a term that holds any of these variables, given as a mask."""
         raise ArgumentError(f"a {type(self).__name__} does not say which of its terms hold a variable")
-
-    def centred(self: Any, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
-        return Centring.identity(self.theta.size)
-
-    def independent(self, mean: np.ndarray) -> Any:
-        """Return the model of independent columns with these means, or None where that is not a matter of biases."""
-        return None
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent, or None (see `conditioning`)."""
-        return None
 
     def present_sums(
         self: Any, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
@@ -390,7 +366,7 @@ class ExponentialFamily:
         >>> gb.models.MarkovRandomField.build({(0, 1): [[0.0, 4.0], [0.0, 0.0]]}, 2).interactions().strengths
         array([-1.])
         """
-        tables = zero_sum((factor.nodes, self.temperature * factor.table) for factor in self.factors().factors)
+        tables = zero_sum((factor.nodes, factor.table) for factor in self.factors().factors)
         levels = None if self.domain.name == "categorical" else self.domain.levels(self.n_variables)
         return of_tables(tables, self._sizes_of_layers, levels)
 
@@ -402,7 +378,7 @@ class ExponentialFamily:
     def log_odds(self: Any) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, whatever coding and gauge."""
         low, high = self.statistic_range
-        return (high - low) * np.abs(self.theta) / self.temperature
+        return (high - low) * np.abs(self.theta)
 
 
 def _normalised(table: np.ndarray) -> np.ndarray:

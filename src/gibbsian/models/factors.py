@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -99,6 +100,32 @@ class FactorGraph:
         for factor in self.factors:
             total += factor.table[tuple(codes[:, node] for node in factor.nodes)]
         return total
+
+
+@runtime_checkable
+class FactorFamily(Protocol):
+    """A family that is a product of small tables, with expected statistics that follow from small marginals."""
+
+    def factors(self) -> FactorGraph:
+        """Return the distribution as a product of tables over codes, the temperature divided out."""
+
+    def statistics_from(self, marginal: Marginal) -> np.ndarray:
+        """Return the expected statistics, given the joint probabilities of any few variables that share a factor."""
+
+
+@runtime_checkable
+class TransformFamily(Protocol):
+    """A family whose members' log-weights of all states may be one fast transform of theta."""
+
+    @property
+    def has_fast_transform(self) -> bool:
+        """Whether they are."""
+
+    def log_weight_table(self) -> np.ndarray:
+        """Return the log-weights of all states by their numbers; variable 0 is the most significant digit."""
+
+    def statistics_from_table(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the expected statistics, given the probabilities of all states by their numbers."""
 
 
 def zero_sum(tables: Iterable[tuple[tuple[int, ...], np.ndarray]]) -> dict[tuple[int, ...], np.ndarray]:

@@ -160,14 +160,21 @@ class Layered(Family, Protocol):
     def log_evidence(self, theta: Array, v: Array) -> Array:
         """Return ``log P(v) + log Z`` of rows of visible values, the hidden layers summed out exactly."""
 
-    def top(self, theta: Array) -> Model[Any]:
-        """Return the stack whose normaliser is the family's: itself, or the machine at the top of a belief network."""
+    @property
+    def top(self) -> Any:
+        """The stack whose normaliser is the family's: itself, or the machine at the top of a belief network."""
+
+    def top_theta(self, theta: Array) -> Array:
+        """Return the parameters of `top`."""
 
     def draw_below(self, theta: Array, values: Sequence[Array], rng: np.random.Generator) -> list[Array]:
         """Return the values of all layers given those of the layers of `top`."""
 
     def initialised(self, means: Array, rng: np.random.Generator, scale: float | None = None) -> Array:
         """Return theta of visible units with these means, and of random weights."""
+
+    def at(self, theta: Array, beta: float) -> Model[Any]:
+        """Return the distribution at an inverse temperature, the measures of units included."""
 
     def rescaled(self, theta: Array, centres: Array, spreads: Array) -> Model[Any]:
         """Return the distribution over ``centres + spreads u`` of one over real numbers u."""
@@ -243,7 +250,9 @@ class Model(Shown, Generic[F]):
         return dataclasses.replace(self, theta=theta)
 
     def at(self, beta: float) -> Self:
-        """Return the distribution at an inverse temperature: every parameter times beta."""
+        """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
+        if isinstance(self.family, Layered):  # units have measures besides theta
+            return self.family.at(self.theta, beta)
         return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:

@@ -21,7 +21,6 @@ from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_g
 from gibbsian.models.file_parts import COUNT, Listed, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
@@ -74,8 +73,6 @@ class FullSpanModel(ExponentialFamily):
         Their parameters.
     domain : Domain or Categories, optional
         The values of the variables, which the functions number 0, 1, ...; by default those numbers themselves.
-    temperature : float
-        Energies are divided by it.
     n_hidden : int
         How many of the variables, the last ones, no row of data shows.
 
@@ -101,7 +98,6 @@ class FullSpanModel(ExponentialFamily):
     indices: np.ndarray
     theta: np.ndarray
     domain: AnyDomain = None  # type: ignore[assignment]  # __post_init__ gives one
-    temperature: float = 1.0
     n_hidden: int = 0
 
     def __post_init__(self) -> None:
@@ -114,7 +110,6 @@ class FullSpanModel(ExponentialFamily):
             raise ArgumentError("indices holds a function twice", "add up its parameters")
         if not np.isfinite(theta).all():
             raise ArgumentError("theta holds NaN or infinite values")
-        check_temperature(self.temperature)
         if self.domain is None:
             two_valued = set(self.basis.cardinalities) == {2}
             object.__setattr__(self, "domain", BINARY if two_valued else Categories(self.basis.cardinalities))
@@ -131,15 +126,14 @@ class FullSpanModel(ExponentialFamily):
         indices: Sequence[int] | np.ndarray = (),
         theta: Sequence[float] | np.ndarray = (),
         domain: AnyDomain | None = None,
-        temperature: float = 1.0,
         n_hidden: int = 0,
     ) -> Self:
         """Return a model from plain numbers; without functions it is the uniform distribution."""
         basis = SpanBasis(tuple(cardinalities))
-        return cls(basis, np.asarray(indices, np.int64), np.asarray(theta, float), domain, temperature, n_hidden)  # type: ignore[arg-type]
+        return cls(basis, np.asarray(indices, np.int64), np.asarray(theta, float), domain, n_hidden)  # type: ignore[arg-type]
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with all functions of a variable, an edge or a triangle of a graph.
 
         Examples
@@ -151,7 +145,7 @@ class FullSpanModel(ExponentialFamily):
         basis = SpanBasis(tuple(domain.cardinalities(graph.n_nodes).tolist()))
         scopes = [*((i,) for i in range(graph.n_nodes)), *map(tuple, graph.edges.tolist()), *triangles(graph)]
         indices = np.concatenate([_functions_of(basis, scope) for scope in scopes])
-        return cls(basis, indices, np.zeros(indices.size), domain, temperature)
+        return cls(basis, indices, np.zeros(indices.size), domain)
 
     @classmethod
     def of_log_weights(cls, basis: SpanBasis, log_weights: np.ndarray, domain: AnyDomain | None = None) -> Self:
@@ -174,7 +168,7 @@ class FullSpanModel(ExponentialFamily):
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain values and arrays that make up the model, for a file."""
         return (
-            {"cardinalities": list(self.cardinalities), "temperature": self.temperature, "n_hidden": self.n_hidden},
+            {"cardinalities": list(self.cardinalities), "n_hidden": self.n_hidden},
             {"theta": self.theta, "indices": self.indices},
         )
 
@@ -183,7 +177,7 @@ class FullSpanModel(ExponentialFamily):
         """Put a model together again; `domain` is that of the columns."""
         basis, n_hidden = SpanBasis(tuple(header["cardinalities"])), header["n_hidden"]
         own = None if n_hidden else domain  # the columns' domain does not hold the hidden variables
-        return cls(basis, tensors["indices"], tensors["theta"], own, header["temperature"], n_hidden)  # type: ignore[arg-type]
+        return cls(basis, tensors["indices"], tensors["theta"], own, n_hidden)  # type: ignore[arg-type]
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property
@@ -229,24 +223,19 @@ class FullSpanModel(ExponentialFamily):
     # The log-weights of all states are one fast transform of theta.
     has_fast_transform: ClassVar[bool] = True
 
-    @property
-    def scaled_theta(self) -> np.ndarray:
-        """The parameters over T, as they stand in log-weights."""
-        return self.theta / self.temperature
-
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return ``E(x) = -sum_y theta_y Phi_y(x)`` of each state."""
-        return -self.temperature * self.log_weights(x)
+        return -self.log_weights(x)
 
     def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` of each state, by itself or from a table, whichever is cheaper."""
+        """Return ``-E(x)`` of each state, by itself or from a table, whichever is cheaper."""
         return self.log_weights_of_codes(self._codes(x))
 
     def log_weights_of_codes(self, codes: np.ndarray) -> np.ndarray:
         """Return the log-weight of each row of codes."""
         if self.table_pays(len(codes)):
             return self.log_weight_table()[self.basis.indices(codes)]
-        logs, theta = np.empty(len(codes)), self.scaled_theta
+        logs, theta = np.empty(len(codes)), self.theta
         for rows in row_blocks(len(codes), len(theta)):
             logs[rows] = self.basis.values(self.indices, codes[rows]) @ theta
         return logs
@@ -280,7 +269,7 @@ class FullSpanModel(ExponentialFamily):
         if name in self.__dict__:
             return self.__dict__[name]
         table = self._table(what)
-        fill(table, self.basis, self.indices, self.scaled_theta)
+        fill(table, self.basis, self.indices, self.theta)
         table.flags.writeable = False
         if table.nbytes <= MOST_KEPT_BYTES:
             object.__setattr__(self, name, table)
@@ -293,18 +282,18 @@ class FullSpanModel(ExponentialFamily):
     @cached_property
     def log_partition(self) -> float:
         """The logarithm of Z, from a table of all states."""
-        return fill_probabilities(self._table("the partition function"), self.basis, self.indices, self.scaled_theta)
+        return fill_probabilities(self._table("the partition function"), self.basis, self.indices, self.theta)
 
     def probabilities(self) -> np.ndarray:
         """Return the probability of every state, in the order of their indices."""
         table = self._table("a table of all probabilities")
-        fill_probabilities(table, self.basis, self.indices, self.scaled_theta)
+        fill_probabilities(table, self.basis, self.indices, self.theta)
         return table
 
     def dual(self) -> np.ndarray:
         """Return ``<Phi_y>`` for every function (TA22 eq. 2.6), in the order of their indices."""
         table = self._table("the table of the dual")
-        fill_dual(table, self.basis, self.indices, self.scaled_theta)
+        fill_dual(table, self.basis, self.indices, self.theta)
         return table
 
     def statistics_from_table(self, probabilities: np.ndarray) -> np.ndarray:
@@ -342,7 +331,7 @@ class FullSpanModel(ExponentialFamily):
 
         With ``x_i = v`` a function is ``Phi_y(x) phi(x_i) phi(v)``, because each factor is its own inverse.
         """
-        codes, theta = self._codes(x), self.scaled_theta
+        codes, theta = self._codes(x), self.theta
         costs = np.empty((len(codes), sum(self.cardinalities)))
         for rows in row_blocks(len(codes), len(theta)):
             terms = self.basis.values(self.indices, codes[rows]) * theta
@@ -367,7 +356,7 @@ class FullSpanModel(ExponentialFamily):
                 slope = slopes[rows, self._columns[i]]
                 change = slope.sum(axis=1, keepdims=True) - factors[:, own].T * (slope @ factors.T)
                 gradient[used] += (values[:, used] * change).sum(axis=0)
-        return gradient / self.temperature
+        return gradient
 
     @cached_property
     def _columns(self) -> list[slice]:
@@ -390,7 +379,7 @@ class FullSpanModel(ExponentialFamily):
         >>> FullSpanModel.build((2, 2), indices=[3], theta=[0.5]).factors().factors[0].table.tolist()
         [[0.5, -0.5], [-0.5, 0.5]]
         """
-        theta = self.scaled_theta
+        theta = self.theta
         factors = []
         for scope, basis, places, own in self._by_scope():
             table = np.empty(basis.size)
@@ -443,7 +432,7 @@ class FullSpanModel(ExponentialFamily):
         """
         nodes = np.asarray(nodes, dtype=np.int64)
         basis, used, part = self._left_of(nodes)
-        theta = self.scaled_theta * self._signs(nodes, codes)
+        theta = self.theta * self._signs(nodes, codes)
         if not self.indices.size:
             return basis, used, theta
         order = np.argsort(part, kind="stable")
@@ -482,7 +471,7 @@ class FullSpanModel(ExponentialFamily):
     def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
         basis, used, part = self._left_of(np.array(nodes, dtype=np.int64))
         kept, domain = used[used > 0], self.domain.take(np.setdiff1d(np.arange(self.n_variables), nodes))
-        family = type(self)(basis, kept, np.zeros(kept.size), domain, self.temperature)
+        family = type(self)(basis, kept, np.zeros(kept.size), domain)
         return family, part - (used.size - kept.size)  # the constant function, if any, comes first
 
     def without_hidden(self) -> Self:

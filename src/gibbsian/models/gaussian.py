@@ -93,7 +93,6 @@ class GaussianModel(ExponentialFamily):
         "scale": reals("n", low=1 / LARGEST),
     }
     domain: ClassVar[Any] = REALS
-    temperature: ClassVar[float] = 1.0
     of_numbers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -119,10 +118,6 @@ class GaussianModel(ExponentialFamily):
         if not model.is_proper:
             raise ArgumentError("theta must give a positive definite precision matrix")
         return model
-
-    def at_temperature(self, temperature: float) -> Self:
-        """Return the same energies at another temperature."""
-        return self.replace(self.theta / temperature)
 
     # -- parts --------------------------------------------------------------------------------------------------------
     @property

@@ -14,10 +14,6 @@ class Parametrised(Protocol):
     def theta(self) -> np.ndarray:
         """All parameters."""
 
-    @property
-    def temperature(self) -> float:
-        """T: energies are divided by it."""
-
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
 
@@ -71,7 +67,7 @@ class Given(NamedTuple, Generic[AnyModel]):
     def parameters(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the parameters of the other variables, and the log-weight taken out."""
         size = self.family.theta.size
-        constant = float((self.constant * theta).sum()) / self.family.temperature + self.offset
+        constant = float((self.constant * theta).sum()) + self.offset
         return np.bincount(self.place + 1, self.scale * theta, size + 1)[1:], constant
 
     def at(self, theta: np.ndarray) -> tuple[AnyModel, float]:

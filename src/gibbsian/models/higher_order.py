@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -20,13 +20,11 @@ from gibbsian.domain import SPIN, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
-from gibbsian.models.conditioning import Metric, diagonal_metric, product_curvatures
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
+from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import require_memory
@@ -55,8 +53,6 @@ class HigherOrderModel(ExponentialFamily):
         The weight of each clique.
     domain : Domain or Categories
         `SPIN`, `BINARY`, or `Categories` with `values`.
-    temperature : float
-        Energies are divided by it.
 
     Examples
     --------
@@ -72,7 +68,6 @@ class HigherOrderModel(ExponentialFamily):
     cliques: Sequence[tuple[int, ...]]
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
@@ -81,7 +76,6 @@ class HigherOrderModel(ExponentialFamily):
         self.domain.cardinalities(self.n_variables)
         what = f"{len(self.cliques)} cliques"
         object.__setattr__(self, "theta", checked_theta(self.theta, len(self.cliques), what))
-        check_temperature(self.temperature)
 
     @classmethod
     def build(
@@ -89,17 +83,16 @@ class HigherOrderModel(ExponentialFamily):
         cliques: Mapping[tuple[int, ...], float],
         n_variables: int,
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from the weights of its cliques, in any order; the same clique may be named once only."""
         weights = {tuple(sorted(clique)): float(weight) for clique, weight in cliques.items()}
         if len(weights) < len(cliques):
             raise ArgumentError("cliques names the same variables twice", "give each clique once")
         scopes = Scopes.sorted(weights, n_variables)
-        return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain, temperature)
+        return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with the single variables, the edges and the triangles of a graph.
 
         Examples
@@ -109,10 +102,10 @@ class HigherOrderModel(ExponentialFamily):
         ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
         """
         scopes = Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes)
-        return cls(graph.n_nodes, scopes, np.zeros(len(scopes)), domain, temperature)
+        return cls(graph.n_nodes, scopes, np.zeros(len(scopes)), domain)
 
     @classmethod
-    def of_order(cls, n_variables: int, order: int, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def of_order(cls, n_variables: int, order: int, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with every clique of up to `order` variables.
 
         Examples
@@ -134,7 +127,7 @@ class HigherOrderModel(ExponentialFamily):
         )
         sizes = range(1, order + 1)
         cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
-        return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain, temperature)
+        return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain)
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
@@ -200,43 +193,6 @@ class HigherOrderModel(ExponentialFamily):
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which cliques hold any variable of a mask."""
         return self.scopes.touching(variables)
-
-    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean, where every part of a clique is a clique and nothing is sparse.
-
-        The change mixes cliques, so that an L1 penalty, which would act on the mixtures, leaves them as they are.
-        """
-        known = None
-        if self.domain.two_valued and not l1:
-            scales = (self.domain.gap / 2) ** self.scopes.sizes / self.temperature  # type: ignore[union-attr]
-            known = product_centring(self.scopes, origin, scales)
-        return Centring.identity(self.theta.size) if known is None else known
-
-    def independent(self, mean: np.ndarray) -> Self | None:
-        """Return the model of independent columns with these means, where all have two values and a bias."""
-        singles = np.flatnonzero(self.scopes.sizes == 1)
-        if not self.domain.two_valued or len(singles) < self.n_variables:
-            return None
-        domain: Any = self.domain
-        columns = np.array([self.cliques[int(place)][0] for place in singles])
-        rates = ((mean - domain.low) / domain.gap)[columns]
-        theta = np.zeros_like(self.theta)
-        theta[singles] = np.log(rates / (1.0 - rates)) * (self.temperature / domain.gap)
-        return self.replace(theta)
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent: a curvature for each clique."""
-        domain: Any = self.domain
-        centring = self.centred(mean)
-        if centring.inner is None:
-            return None
-        rates = (mean - domain.low) / domain.gap
-        curvatures = product_curvatures(
-            self.clique_csr, 4.0 * rates * (1.0 - rates), None if weights is None else weights[0]
-        )
-        return diagonal_metric(curvatures, l2 / np.square(centring.scales))
 
     @property
     def interactions_around(self) -> np.ndarray:
@@ -318,10 +274,10 @@ class HigherOrderModel(ExponentialFamily):
     def _drops(self, codes: np.ndarray) -> np.ndarray:
         """By how much a value is above the one it changes to, over T, in the columns of the flip costs."""
         if isinstance(self.domain, Domain):
-            return (2.0 * codes - 1.0) * (self.domain.gap / self.temperature)
+            return (2.0 * codes - 1.0) * self.domain.gap
         own = self.level_table[np.arange(self.n_variables), codes]
         levels = self.domain.levels(self.n_variables)
-        return (np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)) / self.temperature
+        return np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with variable i changed)``, the change of the value times the field over T."""
@@ -402,12 +358,11 @@ class HigherOrderModel(ExponentialFamily):
         array([ 0.5, -0.5, -0.5,  0.5])
         """
         table = aligned_zeros(2**self.n_variables)
-        natural = self.theta / self.temperature
         if self.domain == SPIN:
-            table[self._places] = self._signs * natural
+            table[self._places] = self._signs * self.theta
             walsh_hadamard(table)
         else:
-            table[self._places] = natural
+            table[self._places] = self.theta
             subset_sums(table)
         return table
 
@@ -430,7 +385,7 @@ class HigherOrderModel(ExponentialFamily):
         >>> gb.models.HigherOrderModel.build({(0, 1): 0.5}, 2).factors().factors[0].table.tolist()
         [[0.5, -0.5], [-0.5, 0.5]]
         """
-        tables = product_tables(self.scopes, self.theta / self.temperature, self.domain.levels(self.n_variables))
+        tables = product_tables(self.scopes, self.theta, self.domain.levels(self.n_variables))
         return FactorGraph(self.domain.cardinalities(self.n_variables), tables)
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
@@ -475,7 +430,7 @@ class HigherOrderModel(ExponentialFamily):
 
     def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
         rest, scopes, place = self.scopes.without(nodes)
-        return type(self)(rest.size, scopes, np.zeros(len(scopes)), self.domain.take(rest), self.temperature), place
+        return type(self)(rest.size, scopes, np.zeros(len(scopes)), self.domain.take(rest)), place
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution of two-valued variables in another domain, and the constant in the log-weight.
@@ -496,4 +451,4 @@ class HigherOrderModel(ExponentialFamily):
             return self, 0.0
         weights = expanded_products(self.scopes, self.theta, scale, shift)
         constant = weights.pop((), 0.0)
-        return type(self).build(weights, self.n_variables, target, self.temperature), constant / self.temperature
+        return type(self).build(weights, self.n_variables, target), constant

@@ -63,7 +63,6 @@ class Mixture(ABC):
     parts: ClassVar[tuple[str, ...]]  # arrays that theta holds, in this order
     shown: ClassVar[tuple[str, ...]]  # what estimators show of a fitted mixture
     registered_name: ClassVar[str] = "mixture"
-    temperature: ClassVar[float] = 1.0
     n_hidden: ClassVar[int] = 1  # the label
 
     weights: np.ndarray
@@ -189,7 +188,7 @@ class Mixture(ABC):
             f"fill it or leave the row out{remedy}",
         )
 
-    def at_temperature(self, temperature: float) -> Self:
+    def at(self, beta: float) -> Self:
         """Refuse: a sum of several distributions has no energy that a temperature would divide."""
         raise ArgumentError("a mixture has no temperature", "leave `temperature` out")
 

@@ -30,7 +30,7 @@ class OrdinalModel(PotentialField):
 
     Parameters
     ----------
-    structure, theta, temperature
+    structure, theta
         As in `PotentialField`; `zeros` makes them.
 
     Examples
@@ -43,7 +43,7 @@ class OrdinalModel(PotentialField):
     """
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution on a graph.
 
         Examples
@@ -54,7 +54,7 @@ class OrdinalModel(PotentialField):
         """
         names = [str(i) for i in range(graph.n_nodes)]
         structure = Structure.build(["levels", "product"], Scopes.of_graph(graph), domain, names, tied=False)
-        return cls(structure, np.zeros(structure.n_parameters), temperature)
+        return cls(structure, np.zeros(structure.n_parameters))
 
     @property
     def n_biases(self) -> int:

@@ -1,4 +1,4 @@
-"""The pairwise Boltzmann machine (YU20 eq. 3; with temperature, YK15)."""
+"""The pairwise Boltzmann machine (YU20 eq. 3)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
-from gibbsian.models.centring import Centring, pair_centring
-from gibbsian.models.conditioning import Metric, PairCurvature, diagonal_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
+from gibbsian.models.ising import Ising
 from gibbsian.models.local_states import LocalStates
-from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
+from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.regressions import Regressions
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 
@@ -62,8 +61,6 @@ class PairwiseModel(ExponentialFamily):
         The biases (unless ``bias=False``), then the couplings in the order of ``graph.edges``.
     domain : Domain
         `SPIN` (-1/+1) or `BINARY` (0/1): the same numbers mean another distribution in the other domain.
-    temperature : float
-        T of YK15; energies are divided by it.
     bias : bool
         Whether the model has biases.
 
@@ -78,7 +75,6 @@ class PairwiseModel(ExponentialFamily):
     graph: Graph
     theta: np.ndarray
     domain: Domain = SPIN
-    temperature: float = 1.0
     bias: bool = True
     n_hidden: int = 0
 
@@ -86,12 +82,11 @@ class PairwiseModel(ExponentialFamily):
         n_edges = self.graph.n_edges
         theta = checked_theta(self.theta, self.n_biases + n_edges, f"{self.n_biases} biases and {n_edges} couplings")
         object.__setattr__(self, "theta", theta)
-        check_temperature(self.temperature)
         if not isinstance(self.domain, Domain):
             raise ArgumentError("must be gibbsian.domain.SPIN or BINARY", argument="domain", value=self.domain)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: Domain = SPIN, temperature: float = 1.0, bias: bool = True) -> Self:
+    def zeros(cls, graph: Graph, domain: Domain = SPIN, bias: bool = True) -> Self:
         """Return the uniform distribution on a graph.
 
         Examples
@@ -101,7 +96,7 @@ class PairwiseModel(ExponentialFamily):
         [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         """
         size = graph.n_edges + (graph.n_nodes if bias else 0)
-        return cls(graph, np.zeros(size), domain, temperature, bias)
+        return cls(graph, np.zeros(size), domain, bias)
 
     @classmethod
     def build(
@@ -110,11 +105,10 @@ class PairwiseModel(ExponentialFamily):
         biases: Sequence[float] | np.ndarray | None,
         couplings: Sequence[float] | np.ndarray,
         domain: Domain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from its biases (None for none) and its couplings in edge order."""
         parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
-        return cls(graph, np.concatenate(parts), domain, temperature, bias=biases is not None)
+        return cls(graph, np.concatenate(parts), domain, bias=biases is not None)
 
     def in_layers(self) -> Any:
         """Return the same distribution as two dense layers, where every column couples to every hidden unit alone."""
@@ -158,16 +152,6 @@ class PairwiseModel(ExponentialFamily):
     def couplings(self) -> np.ndarray:
         """The couplings in edge order."""
         return self.theta[self.n_biases :]
-
-    @property
-    def natural_biases(self) -> np.ndarray:
-        """Biases divided by the temperature."""
-        return self.biases / self.temperature
-
-    @property
-    def natural_couplings(self) -> np.ndarray:
-        """Couplings divided by the temperature."""
-        return self.couplings / self.temperature
 
     @property
     def penalised(self) -> np.ndarray:
@@ -223,13 +207,6 @@ class PairwiseModel(ExponentialFamily):
         """Return which parameters are of a variable in the mask or of an edge with one."""
         return self._in_layout(variables, variables[self.graph.edges].any(axis=1))
 
-    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about a mean; couplings are only rescaled."""
-        half = self.domain.gap / 2
-        scales = np.full(self.theta.size, half**2 / self.temperature)
-        scales[: self.n_biases] = half / self.temperature
-        return pair_centring(self.graph, origin, scales) if self.bias else Centring(scales)
-
     def present_sums(
         self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -237,62 +214,10 @@ class PairwiseModel(ExponentialFamily):
         # with zeros at missing cells products add nothing, and those of the mask of present cells count the others
         return self.mean_statistics(x * present, weights), self.mean_statistics(present, weights)
 
-    def independent(self, mean: np.ndarray) -> Self:
-        """Return the machine of independent columns with these means, all between the two values."""
-        rates = (mean - self.domain.low) / self.domain.gap
-        theta = np.zeros_like(self.theta)
-        theta[: self.n_biases] = (np.log(rates / (1.0 - rates)) * (self.temperature / self.domain.gap))[: self.n_biases]
-        return self.replace(theta)
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
-
-        `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
-        bends with its field, and how much more where its own spin is up, None for the likelihood.
-        """
-        domain, half = self.domain, self.domain.gap / 2
-        origin = mean if self.bias else np.zeros_like(mean)
-        variances = ((domain.low + domain.high) * mean - domain.low * domain.high - origin**2) / half**2
-        ridges, (i, j) = l2 / np.square(self.centred(origin).scales), self.graph.edges.T
-        single = variances if weights is None else weights[0]
-        if self.graph.density < 1.0:
-            pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
-            return diagonal_metric(self._in_layout(single, pairs), ridges)
-        covariance = np.diag(variances / 2)
-        covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
-        spins = (origin - (domain.low + half)) / half
-        moments = covariance + covariance.T
-        shape = PairCurvature(self.graph, spins, origin / half, moments, (ridges[0], ridges[-1]), self.bias)
-        if weights is None:
-            return shape.of_likelihood()
-        apart = (mean - origin) / half  # of what parameters are about; zero with biases
-        tilted = (weights[1] / weights[0])[:, None] * (moments - np.outer(apart, apart))
-        return shape.of_losses(weights[0], apart + tilted)
-
-    def flip_weights(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> np.ndarray:
-        """Return how much each variable's loss weighs, and the sums of all columns under these weights.
-
-        In units of spins, and by the slopes of the loss (see `conditioning`): what a dense metric is renewed from.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> model.flip_weights(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic).tolist()
-        [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
-        """
-        numbers, half = np.ascontiguousarray(x, dtype=np.float64), self.domain.gap / 2
-        slopes = self._flip_costs(numbers)
-        kernel(slopes, shares)
-        return -2.0 * np.column_stack([slopes.sum(axis=0), slopes.T @ numbers / half])
-
     @property
     def edge_strengths(self) -> np.ndarray:
-        """The sizes of the couplings over the temperature."""
-        return np.abs(self.natural_couplings)
+        """The sizes of the couplings."""
+        return np.abs(self.couplings)
 
     def interactions(self) -> Interactions:
         """Return the couplings along the edges."""
@@ -303,11 +228,11 @@ class PairwiseModel(ExponentialFamily):
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, in spins."""
         spin, _ = self.to_domain(SPIN)
-        return 2.0 * np.abs(spin.theta) / self.temperature
+        return 2.0 * np.abs(spin.theta)
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def fields(self, x: np.ndarray) -> np.ndarray:
-        """Return the fields ``U_i = b_i + sum_j w_ij x_j`` of each state, before the temperature.
+        """Return the fields ``U_i = b_i + sum_j w_ij x_j`` of each state.
 
         Examples
         --------
@@ -353,7 +278,7 @@ class PairwiseModel(ExponentialFamily):
         """
         states = checked_states(self, x, zeros=True)
         shares = checked_shares(weights, len(states))
-        if self.is_dense and (twins := twin("conditioning")) is not None:
+        if self.is_dense and (twins := twin("moments")) is not None:
             first, second = twins.mean_products(states, shares)
             return self._in_layout(first, kernels.gather_edges(second, self.graph.edges, False))
 
@@ -371,7 +296,7 @@ class PairwiseModel(ExponentialFamily):
 
     def _flip_costs(self, x: np.ndarray) -> np.ndarray:
         costs = self._coupling_fields(x)
-        kernels.add_biases_with_signs(costs, self.biases, x, self.domain.gap / self.temperature)
+        kernels.add_biases_with_signs(costs, self.biases, x, self.domain.gap)
         return costs
 
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -381,7 +306,7 @@ class PairwiseModel(ExponentialFamily):
         return self._overwriting_vjp(states, np.array(slopes, order="C"))
 
     def _overwriting_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        sums = kernels.sign_and_sum(c, x, self.domain.gap / self.temperature)
+        sums = kernels.sign_and_sum(c, x, self.domain.gap)
         return self._in_layout(sums, self._edge_sums(c, x, both_ways=True))
 
     def flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
@@ -421,18 +346,18 @@ class PairwiseModel(ExponentialFamily):
         """
         # not checked again: rows of a data set were when they were read, and nothing is indexed by them
         states, n, low, gap = np.asarray(x), self.n_variables, self.domain.low, np.float32(self.domain.gap)
-        scale, biases = gap / np.float32(self.temperature), self.biases.astype(np.float32)
+        biases = self.biases.astype(np.float32)
         matrix = self.coupling_matrix.astype(np.float32)
         in_tables = n in TABLED_COLUMNS and len(states) >= WORTH_TABLES and states.dtype == np.int8
         if in_tables:
-            tables = packed.tables_of(scale * gap * matrix, scale * (biases + low * matrix.sum(axis=0)))
+            tables = packed.tables_of(gap * gap * matrix, gap * (biases + low * matrix.sum(axis=0)))
 
         def sums(block: slice) -> np.ndarray:
             numbers = states[block].astype(np.float32)
             costs = numbers @ matrix
-            kernels.add_biases_with_signs(costs, biases, numbers, scale)
+            kernels.add_biases_with_signs(costs, biases, numbers, gap)
             value = kernel(costs, shares[block])
-            first = kernels.sign_and_sum(costs, numbers, scale)
+            first = kernels.sign_and_sum(costs, numbers, gap)
             return np.concatenate([[value], first, (costs.T @ numbers).ravel()])
 
         def sums_by_tables(block: slice) -> np.ndarray:
@@ -443,7 +368,7 @@ class PairwiseModel(ExponentialFamily):
             slopes.fill(0.0)
             packed.add_slopes(words, costs, slopes)
             first, second = packed.products(slopes, n)
-            return np.concatenate([[value], scale * first, scale * (low * first + gap * second).ravel()])
+            return np.concatenate([[value], gap * first, gap * (low * first + gap * second).ravel()])
 
         sizes = (len(tables) * packed.LANES, TABLED_CELLS) if in_tables else (n, SAMPLED_CELLS)
         blocks = list(row_blocks(len(states), *sizes))
@@ -465,7 +390,7 @@ class PairwiseModel(ExponentialFamily):
     def _sparse_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
         rows = x.T if x.flags.f_contiguous else kernels.by_variable(x)
         indptr, heads, ids = self.graph.csr
-        weights, biases, scale = self.couplings[ids], self.biases, self.domain.gap / self.temperature
+        weights, biases, gap = self.couplings[ids], self.biases, self.domain.gap
         values = (float(self.domain.low), float(self.domain.high))
         bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
         value = 0.0
@@ -473,10 +398,10 @@ class PairwiseModel(ExponentialFamily):
         buffer = np.empty((spans[0].stop, len(x)))  # one for all: fresh memory costs as much as the fields
         for nodes in spans:
             span, costs = (nodes.start, nodes.stop), buffer[: nodes.stop - nodes.start]
-            kernels.fill_sparse_flip_costs(costs, rows, *span, indptr, heads, weights, biases, *values, scale)
+            kernels.fill_sparse_flip_costs(costs, rows, *span, indptr, heads, weights, biases, *values, gap)
             value += kernel(costs.T, shares)
             kernels.add_sparse_flip_costs_vjp(
-                rows, costs, *span, indptr, heads, ids, *values, scale, bias_slopes, coupling_slopes
+                rows, costs, *span, indptr, heads, ids, *values, gap, bias_slopes, coupling_slopes
             )
         return value, self._in_layout(bias_slopes, coupling_slopes)
 
@@ -484,7 +409,7 @@ class PairwiseModel(ExponentialFamily):
         """Return flip costs as a product with the matrix of couplings."""
         states, gap, sizes = checked_states(self, x), float(self.domain.gap), np.full(self.n_variables, 2)
         places = (np.arange(self.n_biases), self.graph.edges[:, 0], self.graph.edges[:, 1])
-        return FlipLayout(states, 2, False, sizes, gap, self.temperature, *places, True, not self.is_dense)
+        return FlipLayout(states, 2, False, sizes, gap, *places, True, not self.is_dense)
 
     def local_states(self, n_states: int) -> LocalStates | None:
         """Return an empty table of local states, or None where `n_states` states are too few to gain by it.
@@ -514,7 +439,7 @@ class PairwiseModel(ExponentialFamily):
         """
         indptr, _, ids = self.graph.csr
         offsets, weights, biases = local.offsets, self.couplings[ids], self.biases
-        values = (float(self.domain.low), float(self.domain.gap), self.domain.gap / self.temperature)
+        values = (float(self.domain.low), float(self.domain.gap), self.domain.gap)
         bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
         value = 0.0
         for piece in local.pieces():
@@ -546,8 +471,8 @@ class PairwiseModel(ExponentialFamily):
         """
         (levels,) = self.domain.levels(1)
         products = np.outer(levels, levels)
-        singles = [Factor((i,), b * levels) for i, b in enumerate(self.natural_biases)] if self.bias else []
-        edges, couplings = self.graph.edges.tolist(), self.natural_couplings
+        singles = [Factor((i,), b * levels) for i, b in enumerate(self.biases)] if self.bias else []
+        edges, couplings = self.graph.edges.tolist(), self.couplings
         pairs = [Factor((i, j), w * products) for (i, j), w in zip(edges, couplings, strict=True)]
         return FactorGraph(self.domain.cardinalities(self.n_variables), (*singles, *pairs))
 
@@ -581,7 +506,38 @@ class PairwiseModel(ExponentialFamily):
         graph, kept = self.graph.subgraph(rest)
         edges = np.maximum(number[i], number[j])  # a coupling to a given variable acts on the bias of its other end
         edges[kept] = rest.size + np.arange(kept.size)
-        return type(self).zeros(graph, self.domain, self.temperature), self._in_layout(number, edges)
+        return type(self).zeros(graph, self.domain), self._in_layout(number, edges)
+
+    def ising(self, theta: np.ndarray) -> Ising:
+        """Return the distribution in spins.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [4.0], gb.domain.BINARY)
+        >>> _, fields, couplings, constant = model.ising(model.theta)
+        >>> fields.tolist(), couplings.tolist(), constant
+        ([1.0, 1.0], [1.0], 1.0)
+        """
+        biases = theta[: self.n_biases] if self.bias else np.zeros(self.n_variables)
+        couplings = theta[self.n_biases :]
+        if self.domain == SPIN:
+            return Ising(self.graph, biases, couplings, 0.0)
+        middle, half = self._middle_and_half
+        pull = np.bincount(self.graph.edges.ravel(), np.repeat(couplings, 2), minlength=self.n_variables)
+        constant = middle * biases.sum() + middle**2 * couplings.sum()
+        fields = half * (biases + middle * pull)
+        return Ising(self.graph, fields, half**2 * couplings, float(constant))
+
+    def statistics_of_spins(self, means: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
+        (middle, half), (i, j) = self._middle_and_half, self.graph.edges.T
+        pairs = middle**2 + middle * half * (means[i] + means[j]) + half**2 * products
+        return np.concatenate([middle + half * means, pairs]) if self.bias else pairs
+
+    @property
+    def _middle_and_half(self) -> tuple[float, float]:
+        return (self.domain.low + self.domain.high) / 2, self.domain.gap / 2
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution written in another domain, and the constant in the log-weight.
@@ -603,9 +559,9 @@ class PairwiseModel(ExponentialFamily):
         pull = np.bincount(self.graph.edges.ravel(), np.repeat(self.couplings, 2), minlength=self.n_variables)
         biases = scale * (self.biases + shift * pull)
         constant = shift * self.biases.sum() + shift**2 * self.couplings.sum()
-        converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target, self.temperature)
+        converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target)
         converted = replace(converted, n_hidden=self.n_hidden)
-        return converted, float(constant / self.temperature)
+        return converted, float(constant)
 
 
 __all__ = ["BINARY", "SPIN", "PairwiseModel"]

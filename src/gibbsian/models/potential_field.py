@@ -16,7 +16,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
 from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, refuse, wholes
 from gibbsian.models.given import Given
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
@@ -36,8 +36,6 @@ class PotentialField(ExponentialFamily):
         The terms; `build` makes it.
     theta : ndarray
         The parameters.
-    temperature : float
-        Energies are divided by it.
 
     Examples
     --------
@@ -51,7 +49,6 @@ class PotentialField(ExponentialFamily):
 
     structure: Structure
     theta: np.ndarray
-    temperature: float = 1.0
 
     # Preflight asks what data must show of the statistics, which need not be those of full tables.
     has_potentials: ClassVar[bool] = True
@@ -69,7 +66,6 @@ class PotentialField(ExponentialFamily):
     def __post_init__(self) -> None:
         n_parameters = self.structure.n_parameters
         object.__setattr__(self, "theta", checked_theta(self.theta, n_parameters, f"{n_parameters} parameters"))
-        check_temperature(self.temperature)
 
     @classmethod
     def build(
@@ -80,7 +76,6 @@ class PotentialField(ExponentialFamily):
         *,
         cliques: Iterable[Sequence[int]] = (),
         theta: Any = None,
-        temperature: float = 1.0,
         tied: bool = True,
         names: Sequence[str] | None = None,
         n_variables: int | None = None,
@@ -99,8 +94,6 @@ class PotentialField(ExponentialFamily):
             More sets of variables that potentials of their size apply to.
         theta : array-like, optional
             The parameters; zeros by default.
-        temperature : float
-            Energies are divided by it.
         tied : bool
             Whether a potential has the same parameters on all its scopes.
         names : sequence of str, optional
@@ -115,10 +108,10 @@ class PotentialField(ExponentialFamily):
         listed = [(i,) for i in range(count)] if graph is None else Scopes.of_graph(graph)
         structure = Structure.build(potentials, Scopes.sorted([*listed, *cliques], count), domain, known, tied)
         kind = ContinuousField if isinstance(domain, Continuum) else PotentialField
-        return kind(structure, np.zeros(structure.n_parameters) if theta is None else theta, temperature)
+        return kind(structure, np.zeros(structure.n_parameters) if theta is None else theta)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> PotentialField:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> PotentialField:
         """Return the uniform distribution with a bias for each variable and one weight of equal neighbours.
 
         Examples
@@ -128,13 +121,13 @@ class PotentialField(ExponentialFamily):
         7
         """
         biases = Potential("bias", tied=False)
-        return cls.build([biases, "equal"], graph, domain, temperature=temperature)
+        return cls.build([biases, "equal"], graph, domain)
 
     # -- parts --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain values and arrays that make up the model, for a file."""
         header, arrays = self.structure.to_parts()
-        plain = {"n_variables": self.n_variables, "temperature": self.temperature}
+        plain = {"n_variables": self.n_variables}
         return {**header, **plain}, {**arrays, "theta": self.theta}
 
     @classmethod
@@ -143,7 +136,7 @@ class PotentialField(ExponentialFamily):
         if isinstance(domain, Continuum) != issubclass(cls, ContinuousField):
             refuse("kind", "is of other values than the coding")
         structure = Structure.from_parts(header, tensors, domain, header["n_variables"])
-        return cls(structure, tensors["theta"], header["temperature"])
+        return cls(structure, tensors["theta"])
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property
@@ -188,7 +181,7 @@ class PotentialField(ExponentialFamily):
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter can change a log-probability through one of its terms."""
-        return self.structure.ranges[2] * np.abs(self.theta) / self.temperature
+        return self.structure.ranges[2] * np.abs(self.theta)
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return the potential of each parameter, with its variables where no others share it."""
@@ -214,9 +207,9 @@ class PotentialField(ExponentialFamily):
     def field(self) -> MarkovRandomField:
         """The same distribution as tables over codes, which kernels work on."""
         structure = self.structure
-        tables = structure.design @ self.theta + self.temperature * structure.base
+        tables = structure.design @ self.theta + structure.base
         layout = structure.layout
-        return MarkovRandomField(self.n_variables, layout.scopes, tables, self.domain, self.temperature, layout)
+        return MarkovRandomField(self.n_variables, layout.scopes, tables, self.domain, layout)
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return minus the sum of the weighted statistics of each state."""
@@ -259,7 +252,7 @@ class PotentialField(ExponentialFamily):
     def _given_numbers(self, numbers: dict[int, float], offset: float = 0.0) -> Given[Self]:
         structure, settled = self.structure.given(numbers)
         nothing, size = np.zeros_like(self.theta), self.theta.size
-        family = type(self)(structure, nothing, self.temperature)
+        family = type(self)(structure, nothing)
         return Given(family, np.arange(size), np.ones(size), settled, offset)
 
 
@@ -277,7 +270,7 @@ class ContinuousField(PotentialField):
     >>> import numpy as np, gibbsian as gb
     >>> box = gb.domain.Continuum("interval", 0.0, 1.0)
     >>> field = gb.models.PotentialField.build(["bias"], gb.graphs.complete(1), box, theta=[2.0])
-    >>> log_z = gb.inference.exact(field).log_partition()
+    >>> log_z = gb.inference.exact(field).log_partition
     >>> bool(np.isclose(log_z, np.log((np.exp(2.0) - 1.0) / 2.0)))
     True
     """
@@ -286,15 +279,15 @@ class ContinuousField(PotentialField):
     def discretised(self) -> MarkovRandomField:
         """The nodes of the quadrature as values of a discrete field, their weights in its tables."""
         scopes, sizes = self.structure.layout.scopes, self.structure.layout.cardinalities
-        return MarkovRandomField(self.n_variables, scopes, self.field.theta, Categories(tuple(sizes)), self.temperature)
+        return MarkovRandomField(self.n_variables, scopes, self.field.theta, Categories(tuple(sizes)))
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-density; on the line within a deviation."""
         return super().log_odds() * (1.0 if self.domain.bounded else 1 / 8)
 
     def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` and the log-density of the base measure."""
-        return self.energy(x) / -self.temperature + self.domain.log_base(np.asarray(x)).sum(axis=1)
+        """Return ``-E(x)`` and the log-density of the base measure."""
+        return -self.energy(x) + self.domain.log_base(np.asarray(x)).sum(axis=1)
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return minus the sum of the weighted statistics of each state."""
@@ -334,7 +327,7 @@ class ContinuousField(PotentialField):
         total = np.zeros((len(states), points.shape[1]))
         for term in self._terms_of[i]:
             total += self._along(term, states, i, points) @ self.theta[term.places]
-        return total / self.temperature
+        return total
 
     @staticmethod
     def _along(term: Any, states: np.ndarray, i: int, points: np.ndarray) -> np.ndarray:
@@ -361,7 +354,7 @@ class ContinuousField(PotentialField):
                 here = self._along(term, states, i, states[:, i, None])[:, 0]
                 there = self._along(term, states, i, self.domain.nodes[None])
                 gradient[term.places] += own.sum(axis=1) @ here - np.einsum("mk,mkp->p", own, there)
-        return gradient / self.temperature
+        return gradient
 
     def factors(self) -> FactorGraph:
         """Return the tables over the nodes, weights included; outside a region they are taken at any numbers."""
@@ -404,7 +397,7 @@ class ContinuousFactors(FactorGraph):
         axes = {node: nodes.reshape((1, *(-1 if other == node else 1 for other in free))) for node in free}
         for term in self.terms_of[factor.nodes]:
             values = (axes[j] if j in axes else rows[j].reshape(-1, *(1,) * len(free)) for j in term.scope)
-            total += term.features(*values) @ model.theta[term.places] / model.temperature
+            total += term.features(*values) @ model.theta[term.places]
         return free, total
 
     @cached_property

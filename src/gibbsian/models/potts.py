@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -17,19 +17,11 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
-from gibbsian.models.centring import Centring, table_centring
-from gibbsian.models.conditioning import Metric, diagonal_metric
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_slopes
 from gibbsian.models.table_model import Layout, TableModel
 
-# With more parameters than this, steps are taken about the frequencies of the values. Fewer take few steps either way,
-# and keep the answers that they have always had, to the last digit.
-MANY_PARAMETERS = 2**12
-# A ridge of more than this part of the curvature of a coupling: of a protein family with 0.001 steps about the
-# frequencies are a third more than plain ones, with 0.0001 fewer.
-STRONG_RIDGE = 0.2
 # Flip costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
 COST_CELLS = 2**15
 # Above this share of all pairs a product with the matrix of all couplings is worth its zeros.
@@ -72,8 +64,6 @@ class PottsModel(TableModel):
         fastest.
     domain : Domain or Categories
         The values of the variables, as many as each has.
-    temperature : float
-        Energies are divided by it.
     layout : Layout, optional
         Made from the graph and the domain where it is not given.
 
@@ -89,7 +79,6 @@ class PottsModel(TableModel):
     graph: Graph
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
     layout: Layout = field(default=None, repr=False)  # type: ignore[assignment]  # __post_init__ makes one
 
     def __post_init__(self) -> None:
@@ -98,10 +87,9 @@ class PottsModel(TableModel):
         n_biases = int(self.cardinalities.sum())
         what = f"{n_biases} biases and {self.layout.size - n_biases} couplings"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
-        check_temperature(self.temperature)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution on a graph.
 
         Examples
@@ -111,7 +99,7 @@ class PottsModel(TableModel):
         35
         """
         layout = Layout(Scopes.of_graph(graph), domain)
-        return cls(graph, np.zeros(layout.size), domain, temperature, layout)
+        return cls(graph, np.zeros(layout.size), domain, layout)
 
     @classmethod
     def build(
@@ -120,7 +108,6 @@ class PottsModel(TableModel):
         biases: Sequence[np.ndarray | Sequence[float]] | None,
         couplings: Sequence[np.ndarray | Sequence],
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from the biases of each variable (None: zeros) and the table of each edge, in edge order."""
         layout = Layout(Scopes.of_graph(graph), domain)
@@ -135,12 +122,12 @@ class PottsModel(TableModel):
         for scope, shape, table in zip(layout.scopes, layout.shapes, tables, strict=True):
             if table.shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
-        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, temperature, layout)
+        return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, layout)
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         graph = layout.scopes.graph
         # a variable whose edges all lead to fixed ones keeps its biases, so the scopes are those of the graph
-        return type(self)(graph, theta, layout.domain, self.temperature, layout)
+        return type(self)(graph, theta, layout.domain, layout)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property
@@ -191,7 +178,7 @@ class PottsModel(TableModel):
         heads, starts, own = self._span(i)
         tables, _, widths = self.oriented
         biases = self.theta[self.layout.offsets[i] : self.layout.offsets[i + 1]]
-        kernels.fill_costs(costs, codes, i, biases, heads, starts, tables[own], widths[i], self.temperature)
+        kernels.fill_costs(costs, codes, i, biases, heads, starts, tables[own], widths[i])
 
     def _slopes_of(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Zeros for the gradient of the biases of a variable and of its oriented tables."""
@@ -200,7 +187,7 @@ class PottsModel(TableModel):
 
     def _add_vjp(self, c: np.ndarray, codes: np.ndarray, i: int, slopes: tuple[np.ndarray, np.ndarray]) -> None:
         heads, starts, _ = self._span(i)
-        kernels.add_costs_vjp(c, codes, i, heads, starts, self.oriented.widths[i], self.temperature, *slopes)
+        kernels.add_costs_vjp(c, codes, i, heads, starts, self.oriented.widths[i], *slopes)
 
     def _joined(self, slopes: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """The gradient with respect to theta from those of all variables."""
@@ -275,62 +262,18 @@ class PottsModel(TableModel):
         q, sizes = int(self.cardinalities.max()), self.cardinalities
         column = np.arange(self.n_variables)[:, None] * q + np.arange(q)
         biases = column[np.arange(q) < sizes[:, None]]
-        sources, targets = biases[self._pairs_of_values]
+        sources, targets = biases[self.value_pairs.T]
         places, sparse = (biases, sources, targets), self.graph.density <= DENSE_ABOVE
-        return FlipLayout(self._codes(x), q, True, sizes, 1.0, self.temperature, *places, True, sparse)
+        return FlipLayout(self._codes(x), q, True, sizes, 1.0, *places, True, sparse)
 
     has_pair_tables: ClassVar[bool] = True
 
-    # -- directions for steps -----------------------------------------------------------------------------------------
-    @property
-    def _is_large(self) -> bool:
-        return self.theta.size > MANY_PARAMETERS
-
-    def _frequencies(self, mean: np.ndarray) -> np.ndarray:
-        """How often each value occurs, which is what means of columns are unless these have two numbers."""
-        domain: Any = self.domain
-        if not domain.two_valued:
-            return mean
-        rates = (mean - domain.low) / domain.gap
-        return np.stack([1.0 - rates, rates], axis=1).ravel()
-
     @cached_property
-    def _pairs_of_values(self) -> np.ndarray:
-        """Which two values, counted over all variables, each entry of the coupling tables is of."""
+    def value_pairs(self) -> np.ndarray:
+        """Which two values, counted over all variables, each entry of the coupling tables is of: a row for each."""
         values = np.split(np.arange(self._n_biases), self.layout.offsets[1 : self.n_variables])
         grids = [np.meshgrid(values[i], values[j], indexing="ij") for i, j in self.graph.edges.tolist()]
-        return np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
-
-    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
-        """Return the change to parameters about the frequencies of values; couplings are only rescaled."""
-        if not self._is_large:
-            return super().centred(origin, l1)
-        scales = np.full(self.theta.size, 1.0 / self.temperature)
-        return table_centring(self._pairs_of_values, self._frequencies(origin), scales)
-
-    def independent(self, mean: np.ndarray) -> Self | None:
-        """Return the model of independent columns with these frequencies of values, none of them zero."""
-        if not self._is_large:
-            return None
-        theta = np.zeros_like(self.theta)
-        theta[: self._n_biases] = np.log(self._frequencies(mean)) * self.temperature
-        return self.replace(theta).zero_sum()
-
-    def metric(
-        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
-    ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent: a curvature for each entry.
-
-        None where a ridge, which acts on parameters that are not about frequencies, bends more than the data do.
-        """
-        if not self._is_large:
-            return None
-        frequencies, (first, second), ridge = self._frequencies(mean), self._pairs_of_values, l2 * self.temperature**2
-        variances = frequencies * (1.0 - frequencies)
-        pairs = variances[first] * variances[second]
-        if ridge > STRONG_RIDGE * pairs.mean():
-            return None
-        return diagonal_metric(np.concatenate([variances, pairs]), np.full(self.theta.size, ridge))
+        return np.vstack([np.zeros((0, 2), np.intp), *(np.reshape(grid, (2, -1)).T for grid in grids)])
 
     # -- gauge --------------------------------------------------------------------------------------------------------
     def zero_sum(self) -> Self:

@@ -33,7 +33,7 @@ class Regressions:
 
     @property
     def _scale(self) -> float:
-        return self.model.domain.gap / self.model.temperature
+        return self.model.domain.gap
 
     def scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum_i slopes[m, i] d[m, i]`` of each state, one row per state."""

@@ -201,7 +201,7 @@ class GaussianMixtureModel(ExponentialMixture):
         floor = 0.0 if self.fixed_variance else self.floor_share * _overall_variance(rows, centre)
         return replace(self, shifts=self.shifts + (self.centre - centre), centre=centre, floor=floor)
 
-    def at(self, shifts: np.ndarray, variance: float | None = None) -> Self:
+    def with_shifts(self, shifts: np.ndarray, variance: float | None = None) -> Self:
         """Return the mixture with equal weights and one variance at other means, given from the centre."""
         k, fixed = len(shifts), self.variance if variance is None else variance
         return replace(
@@ -215,7 +215,7 @@ class GaussianMixtureModel(ExponentialMixture):
         points = bound.points(rows.states, rows.missing)
         variances = variance_schedule(points, rows.weights, float(self.variance), ratio)
         mean = np.average(points, axis=0, weights=rows.weights)
-        return bound.at(np.tile(mean, (self.n_components, 1)), variances[0]), variances
+        return bound.with_shifts(np.tile(mean, (self.n_components, 1)), variances[0]), variances
 
     def maximise(self, expected: ClassSums, first: bool = False) -> Self:
         """Return means, variances and weights of the classes; the first step pools the variances."""
@@ -401,7 +401,8 @@ class KMeansSteps:
 
     def from_means(self, means: np.ndarray) -> KMeansModel:
         """Return other means; differences need no centre."""
-        return replace(self.model, centre=np.zeros(self.model.n_variables)).at(np.array(means, dtype=np.float64))
+        uncentred = replace(self.model, centre=np.zeros(self.model.n_variables))
+        return uncentred.with_shifts(np.array(means, dtype=np.float64))
 
     def expect(self, model: KMeansModel, before: Nearest | None = None) -> tuple[float, Nearest]:
         """Return the energy and the class of each row; one that had a class moves only to a mean that is nearer."""

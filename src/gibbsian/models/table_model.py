@@ -97,14 +97,13 @@ class Layout:
 class TableModel(ExponentialFamily):
     """The contract of a model over its tables; `MarkovRandomField` and `PottsModel` are two ways to have them.
 
-    A subclass has ``n_variables``, ``theta``, ``domain``, ``temperature`` and the `Layout` of its tables. Statistics
+    A subclass has ``n_variables``, ``theta``, ``domain`` and the `Layout` of its tables. Statistics
     are indicators: one for each entry, 1 where the state picks it.
     """
 
     n_variables: int
     theta: np.ndarray
     domain: AnyDomain
-    temperature: float
     layout: Layout
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
@@ -164,7 +163,7 @@ class TableModel(ExponentialFamily):
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, in the zero-sum gauge."""
-        return np.abs(self.zero_sum().theta) / self.temperature
+        return np.abs(self.zero_sum().theta)
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def _rows(self, states: np.ndarray) -> np.ndarray:
@@ -193,19 +192,18 @@ class TableModel(ExponentialFamily):
         """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
         rows = self._rows(checked_states(self, x))
         costs = kernels.flip_costs(rows, self.flip_columns, *self.layout.arrays, self.theta)
-        costs /= self.temperature
         return np.ascontiguousarray(costs.T)
 
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
         rows = self._rows(checked_states(self, x))
         slopes = np.ascontiguousarray(checked_slopes(c, rows.shape[1], self.n_flip_columns).T)
-        return kernels.flip_costs_vjp(rows, slopes, self.flip_columns, *self.layout.arrays) / self.temperature
+        return kernels.flip_costs_vjp(rows, slopes, self.flip_columns, *self.layout.arrays)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:
         """Return the tables over T."""
-        tables = self.layout.tables(self.theta / self.temperature)
+        tables = self.layout.tables(self.theta)
         return FactorGraph(self.cardinalities, tuple(map(Factor, self.layout.scopes, tables)))
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:

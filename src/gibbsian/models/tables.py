@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
 from gibbsian.models.factors import zero_sum
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes, triangles
 from gibbsian.models.table_model import Layout, TableModel
 
@@ -39,8 +39,6 @@ class MarkovRandomField(TableModel):
         The tables one after the other, in each the last variable changing fastest, indexed by codes.
     domain : Domain or Categories
         The values of the variables; tables need no numbers for them.
-    temperature : float
-        Energies are divided by it.
     layout : Layout, optional
         Made from the scopes and the domain where it is not given.
 
@@ -57,7 +55,6 @@ class MarkovRandomField(TableModel):
     scopes: Sequence[tuple[int, ...]]
     theta: np.ndarray
     domain: AnyDomain = SPIN
-    temperature: float = 1.0
     layout: Layout = field(default=None, repr=False)  # type: ignore[assignment]  # __post_init__ makes one
 
     def __post_init__(self) -> None:
@@ -66,7 +63,6 @@ class MarkovRandomField(TableModel):
         object.__setattr__(self, "scopes", self.layout.scopes)
         what = f"{len(self.scopes)} tables with {self.layout.size} entries"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
-        check_temperature(self.temperature)
 
     @classmethod
     def build(
@@ -74,7 +70,6 @@ class MarkovRandomField(TableModel):
         tables: Mapping[tuple[int, ...], np.ndarray | Sequence],
         n_variables: int,
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return a model from its tables, one axis for each variable in the order in which the key names them."""
         sorted_tables = {}
@@ -88,10 +83,10 @@ class MarkovRandomField(TableModel):
             if sorted_tables[scope].shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {sorted_tables[scope].shape}, not {shape}")
         theta = np.concatenate([np.empty(0), *(sorted_tables[scope].ravel() for scope in layout.scopes)])
-        return cls(n_variables, layout.scopes, theta, domain, temperature, layout)
+        return cls(n_variables, layout.scopes, theta, domain, layout)
 
     @classmethod
-    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN) -> Self:
         """Return the uniform distribution with a table for each variable, edge and triangle of a graph.
 
         Examples
@@ -100,7 +95,7 @@ class MarkovRandomField(TableModel):
         >>> gb.models.MarkovRandomField.zeros(gb.graphs.complete(3)).theta.size       # 3 x 2 + 3 x 4 + 8
         26
         """
-        return cls.on_cliques([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes, domain, temperature)
+        return cls.on_cliques([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes, domain)
 
     @classmethod
     def on_cliques(
@@ -108,7 +103,6 @@ class MarkovRandomField(TableModel):
         cliques: Iterable[tuple[int, ...]],
         n_variables: int,
         domain: AnyDomain = SPIN,
-        temperature: float = 1.0,
     ) -> Self:
         """Return the uniform distribution with a table for each of the cliques, in any order.
 
@@ -120,11 +114,11 @@ class MarkovRandomField(TableModel):
         (2, 4)
         """
         layout = Layout(Scopes.sorted(cliques, n_variables), domain)
-        return cls(n_variables, layout.scopes, np.zeros(layout.size), domain, temperature, layout)
+        return cls(n_variables, layout.scopes, np.zeros(layout.size), domain, layout)
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         scopes = layout.scopes
-        return type(self)(scopes.n_variables, scopes, theta, layout.domain, self.temperature, layout)
+        return type(self)(scopes.n_variables, scopes, theta, layout.domain, layout)
 
     @property
     def graph(self) -> Graph:

@@ -55,7 +55,7 @@ class Objective(Protocol):
     """Something to minimise: a loss per row, averaged with the rows' weights.
 
     Only `bind` is needed to learn. Newton steps and standard errors ask for `curvature` and `scores` as well, and
-    quasi-Newton steps begin with the ``metric`` of those that have one. An
+    quasi-Newton steps begin with the ``preconditioner`` of those that have one. An
     objective that sums missing cells out itself says so by ``takes_missing = True``; rows with missing cells are
     completed for the others (see `gibbsian.learners.completing`).
 

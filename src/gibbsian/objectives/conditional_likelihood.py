@@ -77,7 +77,7 @@ class ConditionalLikelihood:
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
             (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
-            return free_y.log_partition - with_all.log_partition, (free_y.mean - with_all.mean) / model.temperature
+            return free_y.log_partition - with_all.log_partition, free_y.mean - with_all.mean
 
         return function
 
@@ -101,7 +101,7 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     name = "conditional pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
-    metric = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
+    preconditioner = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
     joint_targets: ClassVar[bool] = False
 
     targets: Any = positional(kw_only=False, default=targets_setting())

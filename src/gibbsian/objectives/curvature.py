@@ -39,8 +39,8 @@ def _n_states(model: Model) -> float:
 
 def covariance_of_statistics(model: Model) -> np.ndarray:
     """Sum over all states, some at a time."""
-    engine = exact(model)
-    log_partition, mean = engine.log_partition(), engine.moments().statistics
+    answers = exact(model)
+    log_partition, mean = answers.log_partition, answers.moments
     covariance = np.zeros((mean.size, mean.size))
     sizes = model.domain.cardinalities(model.n_variables)
     factors = model.factors() if isinstance(model.domain, Continuum) else None

@@ -32,9 +32,9 @@ from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.models import Model
-from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import Function, Scores
 from gibbsian.objectives.curvature import STEP, state_blocks, symmetric_differences
+from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
 
 Kernel = Callable[[np.ndarray, np.ndarray], float]
 GroupedKernel = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
@@ -162,10 +162,11 @@ class FlipCostObjective:
             curvature += by_slopes(data.states[block], bends * shares[block, None])
         return curvature
 
-    def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
+    def preconditioner(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
+        known, statistics = preconditioning(model), lambda: mean_statistics(model, data)
         if model.flip_columns is not None:  # many values: in units of its own the loss bends about as the likelihood
-            return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
+            return known.preconditioner(mean, statistics, None, l2)
         ends = model.domain.from_codes(np.repeat([[0], [1]], model.n_variables, axis=1))
         # a flip cost of independent columns follows from the variable's own value, and changes by two with its field
         low, high = -2.0 * self.slopes(model, model.flip_costs(ends))
@@ -173,20 +174,27 @@ class FlipCostObjective:
         weights = np.array([low + rates * (high - low), (high - low) / 2])
         if (weights[0] <= 0).any():
             return None  # a loss that is flat there, or whose minimum is not the model
-        return model.metric(mean, lambda: mean_statistics(model, data), weights, l2)
+        return known.preconditioner(mean, statistics, weights, l2)
 
     def weights(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function of theta whose sums over the rows renew a metric; a pass costs an evaluation."""
+        """Return a function of theta for `PairCurvature.renewed`: a pass over the rows costs an evaluation.
+
+        It tells how much each variable's loss weighs, by the slopes of the loss, and the sums of all columns under
+        these weights, in units of spins.
+        """
         return data.bind(partial(self._weights_over, model))
 
     def _weights_over(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
-        shares, n = data.weights / data.total_weight, data.n_variables
+        shares, n, half = data.weights / data.total_weight, data.n_variables, model.domain.gap / 2
 
         def weights(theta: np.ndarray) -> np.ndarray:
             current = model.replace(theta)
 
             def sums(block: slice) -> np.ndarray:
-                return current.flip_weights(data.states[block], shares[block], self.kernel).ravel()
+                numbers = np.ascontiguousarray(data.states[block], dtype=np.float64)
+                slopes = current.flip_costs(numbers)
+                self.kernel(slopes, shares[block])
+                return (-2.0 * np.column_stack([slopes.sum(axis=0), slopes.T @ numbers / half])).ravel()
 
             return sum_in_order(sums, row_blocks(len(shares), n), n * (n + 1)).reshape(n, n + 1)
 

@@ -68,7 +68,7 @@ class HiddenPseudolikelihood:
             value, slopes = flips.loss(evidence)
             gradient = sum((part.expect(current, slopes[part.which])[1] for part in parts), np.zeros_like(theta))
             gradient += slopes[heavy] @ np.reshape(alone, (len(heavy), theta.size))
-            return value, gradient / model.temperature
+            return value, gradient
 
         return function
 

@@ -11,10 +11,9 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_statistics
-from gibbsian.inference import exact, plan_exact
+from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
-from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
 from gibbsian.objectives.curvature import (
     covariance_of_statistics,
@@ -23,6 +22,7 @@ from gibbsian.objectives.curvature import (
     symmetric_differences,
 )
 from gibbsian.objectives.gaussian import GaussianLikelihood
+from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
 from gibbsian.settings import check, declared, number, positional
 
 
@@ -66,15 +66,15 @@ class Likelihood:
         evidence = data.bind(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            moments, (log_evidence, expected) = engine.at(model.replace(theta)).moments(), evidence(theta)
-            return moments.log_partition - log_evidence, (moments.statistics - expected) / model.temperature
+            free, (log_evidence, expected) = engine.at(theta), evidence(theta)
+            return free.log_partition - log_evidence, free.moments - expected
 
         return function
 
     def _linear(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-weight of complete rows, whose statistics are summed once."""
         statistics = data.mean(lambda part: ClampedRows.of(model, part).constant)
-        return lambda theta: (float(theta @ statistics / model.temperature), statistics)
+        return lambda theta: (float(theta @ statistics), statistics)
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
@@ -89,10 +89,10 @@ class Likelihood:
 
         return evidence
 
-    def _engine(self, model: Any, data: Dataset) -> Any:
+    def _engine(self, model: Any, data: Dataset) -> Engine:
         """Choose the engine, or refuse before anything is built."""
         try:
-            return exact(model, max_seconds=self.max_seconds)
+            return plan_exact(model.family, max_seconds=self.max_seconds)
         except TooExpensiveError as error:
             remedy = "use `learner='mple'` or 'pcd', or a sparser graph"
             if data.has_missing:
@@ -102,9 +102,9 @@ class Likelihood:
                 )
             raise TooExpensiveError(error.reason, remedy) from None
 
-    def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
+    def preconditioner(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
-        return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
+        return preconditioning(model).preconditioner(mean, lambda: mean_statistics(model, data), None, l2)
 
     def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.
@@ -116,20 +116,15 @@ class Likelihood:
             if data.missing is not None:
                 for place in np.flatnonzero(data.missing[block].any(axis=1)):
                     _, statistics[place] = clamped_moments(model, data, block.start + int(place), max_seconds)
-            yield block, -statistics / model.temperature
+            yield block, -statistics
 
     def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
-        """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
+        """Return the information: the covariance of the statistics, or as observed where cells are missing."""
         if data.has_missing:
             function = Likelihood(max_seconds=max_seconds).bind(model, data)
             return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
-        by_differences = 2 * model.theta.size * exact(model, max_seconds=max_seconds).cost.seconds
+        engine = plan_exact(model.family, max_seconds=max_seconds)
+        by_differences = 2 * model.theta.size * engine.cost.seconds
         if information_seconds(model) <= min(max_seconds, by_differences + 1):
-            return covariance_of_statistics(model) / model.temperature**2
-
-        plan = plan_exact(model, max_seconds)
-
-        def moments(theta: np.ndarray) -> np.ndarray:
-            return plan(model.replace(theta)).moments().statistics / model.temperature
-
-        return symmetric_differences(moments, model.theta, max_seconds)
+            return covariance_of_statistics(model)
+        return symmetric_differences(lambda theta: engine.at(theta).moments, model.theta, max_seconds)

@@ -106,6 +106,32 @@ class StudentT(Family):
         return -(self.df + 1.0) / 2.0 * np.log1p(z**2 / self.df), slope
 
 
+@dataclass(frozen=True)
+class Rescaled:
+    """A prior of ``factor * theta``."""
+
+    prior: Any
+    factor: float
+
+
+def natural_penalties(l1: Any, l2: Any, log_prior: Any, temperature: float) -> dict[str, Any]:
+    """Return penalties of theta in ``P(x) = exp(theta . S(x) / T) / Z`` as penalties of ``theta / T``.
+
+    A strength of L1 that is a word is one that a learner takes from the data, in natural parameters.
+
+    Examples
+    --------
+    >>> from gibbsian.objectives.priors import natural_penalties
+    >>> natural_penalties(0.5, 0.1, None, 2.0)
+    {'l1': 1.0, 'l2': 0.4, 'log_prior': None}
+    """
+    return {
+        "l1": l1 if isinstance(l1, str) else temperature * l1,
+        "l2": temperature**2 * l2,
+        "log_prior": log_prior if log_prior is None or temperature == 1 else Rescaled(log_prior, temperature),
+    }
+
+
 PRIORS: dict[str, Callable[..., Family]] = {
     "normal": Normal,
     "laplace": Laplace,
@@ -172,7 +198,7 @@ class _Penalised:
 
     @property
     def flip_weights(self) -> Callable[[Any], Any] | None:
-        """What a metric is renewed from, where the function has it."""
+        """What a preconditioner is renewed from, where the function has it."""
         return getattr(self.function, "flip_weights", None)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -186,12 +212,20 @@ def bind_prior(given: Any, interactions: np.ndarray) -> tuple[Function | None, n
 
     Parameters
     ----------
-    given : str, Family, callable or None
+    given : str, Family, callable, Rescaled or None
         A family on all parameters, families of biases and interactions as text, or a function of theta.
     interactions : ndarray of bool
         Which parameters are interactions.
     """
     corners = np.zeros(interactions.size)
+    if isinstance(given, Rescaled):
+        factor, (inner, corners) = given.factor, bind_prior(given.prior, interactions)
+
+        def of_scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            density, slope = inner(factor * theta)  # type: ignore[misc]
+            return density, factor * np.asarray(slope)
+
+        return of_scaled, factor * corners
     if given is None or not isinstance(given, str | Family):
         return given, corners
     parts = [(interactions == (kind == KINDS[1]) if kind else np.ones_like(interactions), family)
@@ -231,7 +265,11 @@ def check_prior(given: Any) -> None:
     """Raise `ArgumentError` unless a value is a prior."""
     if isinstance(given, str):
         as_families(given)
-    elif given is not None and not isinstance(given, Family) and (isinstance(given, type) or not callable(given)):
+    elif (
+        given is not None
+        and not isinstance(given, Family | Rescaled)
+        and (isinstance(given, type) or not callable(given))
+    ):
         raise _unreadable(given)
 
 

@@ -23,6 +23,29 @@ Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 @dataclass(frozen=True)
+class Preconditioned:
+    """A function with an approximate inverse of its Hessian, where one is known, and with what renews it elsewhere.
+
+    Parameters
+    ----------
+    function : callable
+        Maps theta to a value and its gradient.
+    preconditioner : callable, optional
+        Maps a gradient to a step (see `gibbsian.objectives.preconditioners`).
+    renewed : callable, optional
+        Maps theta, for an evaluation's cost, to the numbers of which ``preconditioner.at(numbers)`` is made there.
+    """
+
+    function: Function
+    preconditioner: Any = None
+    renewed: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        return self.function(theta)
+
+
+@dataclass(frozen=True)
 class OptimizerState:
     """Where an optimiser stands. Subclasses add arrays and numbers only, so that a checkpoint can hold them.
 

@@ -6,7 +6,7 @@ what checkpoints that resume to the same bits need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +19,7 @@ from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
     OptimizerState,
+    Preconditioned,
     StepInfo,
     gradient_norm,
     largest,
@@ -27,12 +28,10 @@ from gibbsian.optimizers.base import (
 )
 from gibbsian.settings import check, declared, positional, whole
 
-Metric = Callable[[np.ndarray], np.ndarray]
-
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
 _MOST_TRIALS = 40
-# A metric is renewed after so many evaluations, when the first steps have been taken, and again after so many more.
+# A preconditioner is renewed after so many evaluations, when first steps have been taken, and again after so many more.
 _FIRST_RENEWAL, _NEXT_RENEWAL = 5, 12
 _SHORT = 2**18  # numbers that past moves may take in any case: of few parameters they cost nothing
 
@@ -41,12 +40,13 @@ _SHORT = 2**18  # numbers that past moves may take in any case: of few parameter
 class LBFGSState(OptimizerState):
     """The point with the last `memory` moves (rows of `moves`) and gradient changes, oldest first.
 
-    The metric is made of `weights`, empty where it is that of the start; it is renewed after `renewal` evaluations.
+    The preconditioner is made of `numbers`, none where it is that of the start; it is renewed after `renewal`
+    evaluations.
     """
 
     moves: np.ndarray
     changes: np.ndarray
-    weights: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    numbers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     renewal: int = _FIRST_RENEWAL
 
 
@@ -55,9 +55,8 @@ class LBFGSState(OptimizerState):
 class LBFGS:
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
 
-    A function may bring a ``metric``, an approximate inverse Hessian (see `gibbsian.models.conditioning`), in place of
-    the multiple of one that the recursion starts from; of few parameters all steps are then remembered. If it also
-    brings ``weights``, which cost an evaluation, ``metric.curvature.renewed(weights)`` takes its place now and then.
+    A `Preconditioned` function brings an approximate inverse Hessian in place of the multiple of one that the recursion
+    starts from; of few parameters all steps are then remembered. It is renewed now and then where that is offered.
 
     Examples
     --------
@@ -73,7 +72,7 @@ class LBFGS:
     True
     """
 
-    takes_metric: ClassVar[bool] = True
+    takes_preconditioner: ClassVar[bool] = True
     takes_tensors: ClassVar[bool] = True
 
     memory: int = positional(kw_only=False, default=whole(20, "How many past steps shape the next one.", least=1))
@@ -98,15 +97,14 @@ class LBFGS:
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
         library = library_of(state.theta)
-        if (weigh := getattr(function, "weights", None)) is not None and state.evaluations >= state.renewal:
+        known = function if isinstance(function, Preconditioned) else Preconditioned(function)
+        if known.renewed is not None and state.evaluations >= state.renewal:
             count = state.evaluations + 1
-            state = replace(state, weights=weigh(state.theta), evaluations=count, renewal=count + _NEXT_RENEWAL)
+            state = replace(state, numbers=known.renewed(state.theta), evaluations=count, renewal=count + _NEXT_RENEWAL)
         steepest = -subgradient(state.theta, state.gradient, l1)
-        metric: Any = getattr(function, "metric", None)
-        if weigh is not None and len(state.weights):
-            metric = metric.curvature.renewed(state.weights)
+        inverse = known.preconditioner.at(state.numbers) if len(state.numbers) else known.preconditioner
         evaluations, moves = state.evaluations, state.moves
-        for moves, shape in self._shapes(state.moves, metric):
+        for moves, shape in self._shapes(state.moves, inverse):
             # of long vectors: threads would wait for each other a hundred times
             with one_blas_thread() if library is np else nullcontext():
                 direction = _quasi_newton(steepest, moves, state.changes[: len(moves)], shape)
@@ -119,9 +117,9 @@ class LBFGS:
         if found.failed:
             norm = gradient_norm(state.theta, state.gradient, l1)
             return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
-        most = self.memory if metric is None else max(self.memory, _SHORT // len(state.theta))
+        most = self.memory if inverse is None else max(self.memory, _SHORT // len(state.theta))
         moves, changes = _remember(state, found, len(moves), most)
-        shaped = (moves, changes, state.weights, state.renewal)
+        shaped = (moves, changes, state.numbers, state.renewal)
         new = LBFGSState(found.theta, found.gradient, found.value, evaluations, *shaped)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
@@ -130,12 +128,12 @@ class LBFGS:
         return new, StepInfo(new.value, norm, found.size, evaluations, stalled)
 
     @staticmethod
-    def _shapes(moves: np.ndarray, metric: Metric | None) -> Iterator[tuple[np.ndarray, Metric | None]]:
-        """What directions are made of, the best first: memory and metric, the metric, neither."""
+    def _shapes(moves: np.ndarray, inverse: Any) -> Iterator[tuple[np.ndarray, Any]]:
+        """What directions are made of, the best first: memory and preconditioner, the latter, neither."""
         if len(moves):
-            yield moves, metric
-        if metric is not None:
-            yield moves[:0], metric
+            yield moves, inverse
+        if inverse is not None:
+            yield moves[:0], inverse
         yield moves[:0], None
 
 
@@ -149,11 +147,11 @@ def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[n
     return moves, joined([state.changes[:kept], change[None]])[-most:]
 
 
-def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, metric: Metric | None) -> np.ndarray:
-    """Multiply by the implicit inverse Hessian (the two-loop recursion about the metric)."""
+def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, inverse: Any) -> np.ndarray:
+    """Multiply by the implicit inverse Hessian (the two-loop recursion about a preconditioner)."""
     if not len(moves):
         # a first step of unit length at most, unless something is known of the curvature
-        return steepest / max(1.0, float(abs(steepest).sum())) if metric is None else metric(steepest)
+        return steepest / max(1.0, float(abs(steepest).sum())) if inverse is None else inverse(steepest)
     direction = 1.0 * steepest
     curvatures = library_of(steepest).einsum("kp,kp->k", moves, changes)
     weights = [curvatures[0]] * len(moves)
@@ -161,8 +159,8 @@ def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, 
         weights[k] = moves[k] @ direction / curvatures[k]
         direction -= weights[k] * changes[k]
     last = changes[-1]
-    direction = direction if metric is None else metric(direction)
-    direction *= curvatures[-1] / (last @ (last if metric is None else metric(last)))
+    direction = direction if inverse is None else inverse(direction)
+    direction *= curvatures[-1] / (last @ (last if inverse is None else inverse(last)))
     for k in range(len(moves)):
         direction += (weights[k] - changes[k] @ direction / curvatures[k]) * moves[k]
     return direction

@@ -45,13 +45,13 @@ def _odds(subject: Subject) -> tuple[str, list[Markup]] | None:
     names, hidden = machine.interactions().names, (model.domain.low, model.domain.high)
     labels = [machine.coding_.labels_of(i) if i < len(subject.names) else hidden for i in range(len(names))]
     products = [tuple(product) for product in model.products]
-    unit = np.array([model.domain.gap ** len(product) / model.temperature for product in products])
+    unit = np.array([model.domain.gap ** len(product) for product in products])
     sizes = np.array([len(product) > 1 for product in products]) * np.abs(model.theta * unit)
     about = _about_odds(model, max(map(len, products)))
     rest, sentences = "" if about else ", all else equal", []
     for k in np.argsort(-sizes, kind="stable")[: min(N_STRONGEST, np.count_nonzero(sizes))]:
         ends = subject.interval_of(products[k])
-        said = _factor(model.theta[k] * unit[k], None if ends is None else ends * unit[k])
+        said = _factor(model.theta[k] * unit[k], None if ends is None else ends * unit[k] / machine.temperature)
         of = [(_name(names[i]), *map(label, labels[i])) for i in products[k]]
         sentences.append(_ratio(of, bool(model.theta[k] > 0), {**said, "rest": rest}))
     return about, sentences
@@ -91,7 +91,7 @@ def _combinations(subject: Subject) -> tuple[str, list[Markup]] | None:
         table, (i, j) = model.couplings[k], model.graph.edges[k].tolist()
         a, b = np.unravel_index(np.argmax(np.abs(table)), table.shape)
         ends = subject.interval_at(starts[k] + a * table.shape[1] + b)
-        said = _factor(table[a, b] / model.temperature, None if ends is None else ends / model.temperature)
+        said = _factor(table[a, b], None if ends is None else ends / machine.temperature)
         one, other = (label(machine.coding_.labels_of(column)[code]) for column, code in ((i, a), (j, b)))
         more = "more" if table[a, b] > 0 else "less"
         words = f"$i = $one with $j = $other is $factor times {more} likely, all else equal$sure."

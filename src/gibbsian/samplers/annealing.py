@@ -164,7 +164,7 @@ class Annealing:
     >>> from gibbsian.samplers.annealing import Annealing
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> run = Annealing(n_walkers=100, betas=1000).forward(model, rng=0)
-    >>> truth = gb.inference.exact(model).log_partition()
+    >>> truth = gb.inference.exact(model).log_partition
     >>> abs(run.log_partition - truth) < 3 * run.log_partition_stderr < 0.1
     True
     """

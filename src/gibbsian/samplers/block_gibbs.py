@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.models.family import Model
-from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import values_of
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.registry import Registry
@@ -136,7 +136,7 @@ def draw_layers(
     """
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
         check_whole_number(name, value, least)
-    top, generator, sampler = model.family.top(model.theta), as_generator(rng), BlockGibbs()
+    top, generator, sampler = top_of(model), as_generator(rng), BlockGibbs()
     n_draws = -(-n_samples // n_chains)
     layers = model.family.layers
     require_memory(

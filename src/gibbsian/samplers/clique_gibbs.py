@@ -19,7 +19,7 @@ def clique_sweeps(
     plan = SweepPlan.of(model, sampler, state)
     entries, held = model.membership
     pointers, places = model.scopes.companions
-    cliques = (entries, model.theta[held] / model.temperature, pointers, model.clique_csr[1][places])
+    cliques = (entries, model.theta[held], pointers, model.clique_csr[1][places])
     values = (model.level_table, model.domain.cardinalities(model.n_variables))
     done = plan.run_there(
         "clique_gibbs", lambda twins, *by: twins.ordered_sweeps(*cliques, *values, *by), model, state, n_sweeps

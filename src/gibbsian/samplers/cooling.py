@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gibbsian.backends.numba.cooling import cool, temper
-from gibbsian.inference.base import SpinForm, has_spin_form
+from gibbsian.models.ising import is_ising
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.variable_paths import variable_path
 
@@ -70,30 +70,32 @@ def rungs(spreads: np.ndarray, n_chains: int) -> np.ndarray:
 
 def cooled_states(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     """Return where chains of a model end when they are cooled."""
-    return (_cooled_spins if has_spin_form(model) else _cooled_codes)(model, n_chains, n_sweeps, rng)
+    return (_cooled_spins if is_ising(model.family) else _cooled_codes)(model, n_chains, n_sweeps, rng)
 
 
 def _cooled_spins(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
-    form, (indptr, heads, edges) = SpinForm.of(model), model.graph.csr
-    couplings = form.couplings[edges]
+    graph, biases, couplings, _ = model.family.ising(model.theta)
+    indptr, heads, edges = graph.csr
+    couplings = couplings[edges]
     matrix = csr_array((couplings, heads, indptr), shape=(model.n_variables,) * 2)
     tails = np.repeat(np.arange(model.n_variables), np.diff(indptr))
-    spreads = np.sqrt(form.biases**2 + np.bincount(tails, couplings**2, minlength=model.n_variables))
+    spreads = np.sqrt(biases**2 + np.bincount(tails, couplings**2, minlength=model.n_variables))
     states = rng.choice(np.array([-1, 1], np.int8), (n_chains, model.n_variables))
-    streams, graph = chain_streams(rng, n_chains), (indptr, heads, 2.0 * couplings)
+    streams, walked = chain_streams(rng, n_chains), (indptr, heads, 2.0 * couplings)
     least_gain = SAME * float(spreads.max(initial=0.0))
 
     def fields(spins: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(form.biases + (matrix @ spins.T.astype(np.float64)).T)
+        return np.ascontiguousarray(biases + (matrix @ spins.T.astype(np.float64)).T)
 
     own, tempered = np.split(states, [n_chains - int(TEMPERED * n_chains)])
-    cool(own, streams[: len(own)], fields(own), ladder(spreads, n_sweeps), least_gain, *graph)
+    cool(own, streams[: len(own)], fields(own), ladder(spreads, n_sweeps), least_gain, *walked)
     if len(tempered) > 1:
         around = fields(tempered)
-        logs = np.einsum("ci,ci->c", tempered, around + form.biases) / 2.0
-        temper(tempered, streams[len(own) :], around, logs, rungs(spreads, len(tempered)), n_sweeps, *graph)
-        cool(tempered, streams[len(own) :], fields(tempered), np.empty(0), least_gain, *graph)
-    return form.values(states > 0)
+        logs = np.einsum("ci,ci->c", tempered, around + biases) / 2.0
+        temper(tempered, streams[len(own) :], around, logs, rungs(spreads, len(tempered)), n_sweeps, *walked)
+        cool(tempered, streams[len(own) :], fields(tempered), np.empty(0), least_gain, *walked)
+    low, high = np.int8(model.domain.low), np.int8(model.domain.high)
+    return np.where(states > 0, high, low)
 
 
 def _cooled_codes(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:

@@ -247,14 +247,14 @@ def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweep
 
 @once_a_model
 def _spin_form(model: PairwiseModel) -> _SpinForm:
-    """Parameters in spin form over T, rounded to multiples of a power of two that make all field sums exact.
+    """Parameters in spin form, rounded to multiples of a power of two that make all field sums exact.
 
     The largest possible field takes 52 bits, so every partial sum of biases and couplings is a float64. Then the field
     is one number in whatever order it is summed or updated, and never drifts. The rounding is of the size of the errors
     that the sums would have made.
     """
     _, scale, shift = change_of_domain(model.domain, SPIN)
-    given = (model.biases, model.couplings, float(model.temperature), scale, shift)
+    given = (model.biases, model.couplings, scale, shift)
     return _SpinForm(model.graph, *kernels.spin_form(*given, model.graph.edges))
 
 

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
-from gibbsian.inference.base import has_spin_form
 from gibbsian.models.base import Model
+from gibbsian.models.ising import is_ising
 from gibbsian.models.states import checked_states
 
 
@@ -56,9 +55,9 @@ class IndependentVariables(NamedTuple):
         For spins these are the biases. In any other coding it is the same, because the interactions' averages over
         the other variables are counted in.
         """
-        if has_spin_form(model):  # without a table for every edge
-            spin, _ = model.to_domain(SPIN)
-            return cls.from_log_weights([np.array([-bias, bias]) for bias in spin.natural_biases])
+        if is_ising(model.family):  # without a table for every edge
+            spins = model.family.ising(model.theta).fields
+            return cls.from_log_weights([np.array([-field, field]) for field in spins])
         factors = model.factors()
         fields = [np.zeros(q) for q in factors.cardinalities]
         for nodes, table in ((factor.nodes, factor.table) for factor in factors.factors):

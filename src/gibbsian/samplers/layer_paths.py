@@ -22,7 +22,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
 from gibbsian.models.family import Model, StackParts, Units
-from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import idle_means, mean_values, refused, spread, states_of, values_of
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
@@ -155,12 +155,12 @@ def layer_path(model: Model[Any], base: Any = "chains", summed: str = "auto", rn
     >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(8), gb.models.BinaryUnits(5))).build(weights=[weights])
     >>> path = gb.samplers.layer_path(rbm, summed="visible", rng=0)
     >>> run = gb.samplers.Annealing(betas=1000).forward(path, rng=1)
-    >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition()) < 3 * run.log_partition_stderr < 0.1
+    >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
     if summed not in ("auto", *SIDES):
         raise ArgumentError("is not known", "use 'auto', 'hidden' or 'visible'", argument="summed", value=summed)
-    stack = model.family.top(model.theta)
+    stack = top_of(model)
     if summed == "auto":
         even, odd = (sum(stack.family.layers[place].width for place in side) for side in stack.family.sides)
         shows_all = stack.family == model.family and len(stack.family.layers) == 2

@@ -53,7 +53,7 @@ def _tables_of(model: Any) -> tuple[np.ndarray, Entries]:
     """The tables of each variable: those of a Potts model turned to the variable that is drawn."""
     if hasattr(model, "oriented"):
         return _oriented_tables(model)
-    return model.theta / model.temperature, model.layout.entries
+    return model.theta, model.layout.entries
 
 
 def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
@@ -68,7 +68,7 @@ def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
     is_bias[pointers[:-1]] = True
     bases = np.empty(pointers[-1], np.int64)
     bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + starts[:-1]
-    tables = np.concatenate([model.theta[: biases[-1]], oriented]) / model.temperature
+    tables = np.concatenate([model.theta[: biases[-1]], oriented])
     other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
     others = other_pointers, heads, np.repeat(widths, degrees)
     return tables, Entries(pointers, bases, np.ones_like(bases), *others)

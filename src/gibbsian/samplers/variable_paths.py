@@ -16,9 +16,9 @@ from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import has_spin_form
 from gibbsian.models.base import Model
 from gibbsian.models.factors import FactorGraph
+from gibbsian.models.ising import is_ising
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.states import checked_states
 from gibbsian.resources import require_memory
@@ -205,12 +205,13 @@ def variable_path(
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> path = gb.samplers.variable_path(model, base="uniform", marginalise=True)
     >>> run = gb.samplers.Annealing(betas=1000).forward(path, rng=0)
-    >>> abs(run.log_partition - gb.inference.exact(model).log_partition()) < 3 * run.log_partition_stderr < 0.1
+    >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
     summed = variables_to_sum_out(model.graph) if marginalise else np.zeros(model.n_variables, bool)
     independent = as_independent(base, model)
-    return _spin_path(model, independent, summed) if has_spin_form(model) else _table_path(model, independent, summed)
+    path = _spin_path if is_ising(model.family) else _table_path
+    return path(model, independent, summed)
 
 
 def _table_path(model: Model, base: IndependentVariables, summed: np.ndarray) -> VariablePath:
@@ -227,8 +228,8 @@ def _spin_path(model: PairwiseModel, base: IndependentVariables, summed: np.ndar
     tails = np.repeat(np.arange(model.n_variables), model.graph.degrees)
     order = np.lexsort((summed[heads], tails))
     kept_end = indptr[:-1] + np.bincount(tails, ~summed[heads], minlength=model.n_variables).astype(np.int64)
-    graph = (indptr, kept_end, heads[order], spin.natural_couplings[edges[order]])
-    terms = kernels.SpinPath(spin.natural_biases, half_log_odds, summed, *graph)
+    graph = (indptr, kept_end, heads[order], spin.couplings[edges[order]])
+    terms = kernels.SpinPath(spin.biases, half_log_odds, summed, *graph)
     constant += float(np.logaddexp(half_log_odds, -half_log_odds).sum())
     return VariablePath(model, base, "anneal_spins", terms, SPIN.low, SPIN.gap, constant, summed)
 

@@ -173,7 +173,12 @@ def bootstrap(
     thetas, n_unconverged = [theta for theta, _ in fits], sum(not converged for _, converged in fits)
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
-        np.array(thetas), machine.model_.canonical(), names_of(machine), n_replicates, tuple(failures), n_unconverged
+        machine.temperature * np.array(thetas),
+        machine.reported_model.canonical(),
+        names_of(machine),
+        n_replicates,
+        tuple(failures),
+        n_unconverged,
     )
 
 

@@ -141,9 +141,15 @@ def standard_errors(
     learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
     settled = _settle_kind(kind, learner)
     covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
-    reported = model if getattr(learner, "l1", 0.0) else model.canonical()
+    reported, unit = machine.reported_model, machine.temperature
     return StandardErrors(
-        covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled
+        unit**2 * covariance,
+        settled,
+        shares.n_rows,
+        reported if getattr(learner, "l1", 0.0) else reported.canonical(),
+        names_of(machine),
+        _notes(machine, learner),
+        None if sampled is None else unit * sampled,
     )
 
 

@@ -18,9 +18,9 @@ with pytest.MonkeyPatch.context() as patch:
 
 TRIANGLE = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 4)  # the last variable stands alone
 KINDS = {
-    "potts": lambda: PottsModel.zeros(gb.graphs.grid(2, 2), Categories((3, 2, 4, 2)), temperature=1.3),
+    "potts": lambda: PottsModel.zeros(gb.graphs.grid(2, 2), Categories((3, 2, 4, 2))),
     "tables": lambda: MarkovRandomField.zeros(TRIANGLE, Categories((3, 2, 4, 2))),
-    "order 4": lambda: HigherOrderModel.of_order(5, 4, gb.domain.BINARY, temperature=0.7),
+    "order 4": lambda: HigherOrderModel.of_order(5, 4, gb.domain.BINARY),
     "levels": lambda: HigherOrderModel.zeros(
         gb.graphs.complete(3), Categories((3, 2, 3), ((-1, 0, 1), (0, 1), (0, 1, 2)))
     ),

@@ -9,17 +9,17 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.device import Device, on_device
 from gibbsian.expectations.clamped import present_means
-from gibbsian.models.centring import Centring, pair_centring, table_centring
+from gibbsian.objectives.centring import LinearMap, pair_centring
 from gibbsian.optimizers import LBFGS
 
 torch = pytest.importorskip("torch")
 vectors = pytest.importorskip("gibbsian.backends.torch.vectors")
-BIPARTITE = np.array([(i, j) for i in range(3) for j in range(3, 7)]).T
+BIPARTITE = np.array([(i, j) for i in range(3) for j in range(3, 7)])
 CHANGES = {
-    "complete": (6, 15, partial(pair_centring, gb.graphs.complete(6))),
-    "grid": (6, 7, partial(pair_centring, gb.graphs.grid(2, 3))),
-    "tables": (7, 12, partial(table_centring, BIPARTITE)),
-    "apart": (0, 5, lambda _, scales: Centring(scales)),
+    "complete": (6, 15, partial(pair_centring, gb.graphs.complete(6).edges)),
+    "grid": (6, 7, partial(pair_centring, gb.graphs.grid(2, 3).edges)),
+    "tables": (7, 12, partial(pair_centring, BIPARTITE)),
+    "apart": (0, 5, lambda _, scales: LinearMap(scales)),
 }
 
 
@@ -101,7 +101,7 @@ def test_memory_of_steps_is_predicted_and_refused(monkeypatch, rng):
 
 @pytest.mark.parametrize("block_cells", [2**27, 20])
 def test_means_of_columns_are_those_of_numpy(block_cells, device, rng, monkeypatch):
-    monkeypatch.setattr("gibbsian.backends.torch.conditioning._BLOCK_CELLS", block_cells)
+    monkeypatch.setattr("gibbsian.backends.torch.moments._BLOCK_CELLS", block_cells)
     data = gb.Dataset.read(rng.choice([-1, 1], (30, 5)), sample_weight=rng.uniform(1, 2, 30))
     with on_device(device, "float32"):
         found = present_means(data)

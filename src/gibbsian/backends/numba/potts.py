@@ -53,7 +53,7 @@ def _add_row(target, row):
 
 
 @njit(cache=True, nogil=True)
-def fill_costs(costs, codes, i, biases, heads, starts, oriented, width, temperature):
+def fill_costs(costs, codes, i, biases, heads, starts, oriented, width):
     """Flip costs of variable i, one column for each value; or one column in all, for the other of two values.
 
     `biases`, `heads` and `starts` are those of variable i and its neighbours.
@@ -67,14 +67,14 @@ def fill_costs(costs, codes, i, biases, heads, starts, oriented, width, temperat
             _add_row(field, oriented[start : start + width])
         own = state[i]
         if costs.shape[1] < biases.size:
-            costs[m, 0] = (field[own] - field[1 - own]) / temperature
+            costs[m, 0] = field[own] - field[1 - own]
         else:
             for a in range(biases.size):
-                costs[m, a] = (field[own] - field[a]) / temperature
+                costs[m, a] = field[own] - field[a]
 
 
 @njit(cache=True, nogil=True)
-def add_costs_vjp(c, codes, i, heads, starts, width, temperature, bias_slopes, oriented):
+def add_costs_vjp(c, codes, i, heads, starts, width, bias_slopes, oriented):
     """Add the gradient of ``sum(c * flip costs of variable i)`` to that of the biases and of the oriented tables."""
     slopes = np.zeros(width)
     for m in range(len(codes)):
@@ -82,12 +82,12 @@ def add_costs_vjp(c, codes, i, heads, starts, width, temperature, bias_slopes, o
         own = state[i]
         slopes[:] = 0.0
         if c.shape[1] < bias_slopes.size:
-            slopes[1 - own] = -c[m, 0] / temperature
-            slopes[own] = c[m, 0] / temperature
+            slopes[1 - own] = -c[m, 0]
+            slopes[own] = c[m, 0]
         else:
             total = 0.0
             for a in range(c.shape[1]):
-                slopes[a] = -c[m, a] / temperature
+                slopes[a] = -c[m, a]
                 total -= slopes[a]
             slopes[own] += total
         for a in range(bias_slopes.size):

@@ -69,7 +69,7 @@ class FlipLoss:
         counts = torch.arange(layout.n_values, device=device.place)
         self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
         self._numbers = self._as_numbers(self._states) if self._rows == n_rows else None
-        self._scale = device.put(layout.gap / layout.temperature)
+        self._scale = device.put(layout.gap)
         self._fused = None
         if device.has_triton and left_out is None and not layout.one_hot:
             from gibbsian.backends.torch import triton_losses
@@ -120,7 +120,7 @@ class FlipLoss:
             yield answer, self._slopes(numbers, fields)
 
     def flip_weights(self, theta: Any) -> Any:
-        """Return what `PairwiseModel.flip_weights` does, of an array or a tensor there as such."""
+        """Return what `FlipCostObjective.weights` does, of an array or a tensor there as such."""
         if isinstance(theta, np.ndarray):
             return self.flip_weights(self._device.put(theta, torch.float64)).cpu().numpy()
         n, half = self._layout.n_columns, self._layout.gap / 2
@@ -158,14 +158,14 @@ class FlipLoss:
         return answer
 
     def _many_valued(self, fields: Any, codes: Any, shares: Any, rows: slice) -> Any:
-        scale, q = 1.0 / self._layout.temperature, self._layout.n_values
+        q = self._layout.n_values
         present = codes.long().unsqueeze(2)
         table = fields.unflatten(1, (-1, q))
-        costs = ((table.gather(2, present) - table) * scale).masked_fill_(self._absent, torch.inf)
+        costs = (table.gather(2, present) - table).masked_fill_(self._absent, torch.inf)
         if self._left_out is not None:
             costs[self._left_out[rows].view(costs.shape)] = torch.inf
         answer = self._kernel(costs, shares)
-        table.copy_(costs.mul_(-scale)).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
+        table.copy_(costs.neg_()).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
         return answer
 
     def __call__(self, theta: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import torch
 
 from gibbsian.backends.device import here, require_card_memory
 
-# Vectors as long as theta that a change about the mean takes, and two metrics beside it: counted in fits of all pairs.
+# Vectors as long as theta that a change about the mean takes, with two preconditioners: counted in fits of all pairs.
 _AROUND = 36
 
 
@@ -39,6 +39,13 @@ def put(array: Any) -> Any:
     return array.values if isinstance(array, Rows) else device.put(array, torch.float64)
 
 
+def put_places(places: np.ndarray) -> Any:
+    """Return whole numbers as a tensor that others are indexed with."""
+    device = here()
+    assert device is not None
+    return device.put(places, torch.int64)
+
+
 class Lift:
     """Takes states of an optimiser up and down; the one that came down last is still there when it goes up again."""
 
@@ -63,7 +70,7 @@ class Lift:
 
 
 class Shift:
-    """What `models.centring` adds to biases, or its transpose: a row for each variable, of all pairs that it is in."""
+    """What `PairShift` adds to biases, or its transpose: a row for each variable, of all pairs that it is in."""
 
     def __init__(self, pairs: np.ndarray, mean: np.ndarray, transposed: bool = False):
         device = here()

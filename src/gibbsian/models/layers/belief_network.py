@@ -112,10 +112,19 @@ class BeliefNetworkFamily(LayeredFamily):
         layers = (lowest.family.layers[0], *self.layers[1:])
         return Model(BeliefNetworkFamily(layers), np.concatenate([lowest.theta, theta[self._places[0].stop :]]))
 
+    def at(self, theta: np.ndarray, beta: float) -> Model[BeliefNetworkFamily]:
+        """Refuse: each directed layer is normalised by itself, so that there is no energy of all of them."""
+        raise ArgumentError("a belief network has no temperature of its own", "ask its `top`, or a deep machine")
+
     # -- down and up --------------------------------------------------------------------------------------------------
-    def top(self, theta: Array) -> Model[StackFamily]:
-        """Return the restricted machine of the two highest layers."""
-        return Model(self.machines[-1], theta[self._places[-1]])
+    @property
+    def top(self) -> StackFamily:
+        """The restricted machine of the two highest layers."""
+        return self.machines[-1]
+
+    def top_theta(self, theta: Array) -> Array:
+        """Return the parameters of `top`."""
+        return theta[self._places[-1]]
 
     def draw_below(self, theta: Array, values: Sequence[Array], rng: Any) -> list[Array]:
         """Return the values of all layers given those of the two highest, which come last."""
@@ -192,7 +201,7 @@ class BeliefNetworkFamily(LayeredFamily):
         """
         v, between = np.asarray(v, dtype=np.float64), self.layers[1:-1]
         if not between:
-            return self.top(theta).family.log_evidence(theta, v)
+            return self.top.log_evidence(theta, v)
         if (n_states := count_states(between)) > MOST_STATES:
             raise TooExpensiveError(
                 f"log P(v) is a sum over {n_states:.2g} states of the layers below the top",

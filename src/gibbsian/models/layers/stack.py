@@ -401,15 +401,15 @@ class StackFamily(LayeredFamily):
             StackFamily((units, *self.layers[1:])), joined([*moved, *others, lowest, *above]).astype(theta.dtype)
         )
 
-    def tempered(self, theta: np.ndarray, temperature: float) -> Model[StackFamily]:
-        """Return the distribution whose log-weights, those of Gaussian units included, are divided by a temperature."""
+    def at(self, theta: np.ndarray, beta: float) -> Model[StackFamily]:
+        """Return the distribution whose log-weights, those of Gaussian units included, are beta times as large."""
         widened = [
-            GaussianUnits(layer.n_units, tuple(np.sqrt(temperature) * np.asarray(layer.deviations)))
+            GaussianUnits(layer.n_units, tuple(np.asarray(layer.deviations) / np.sqrt(beta)))
             if isinstance(layer, GaussianUnits)
             else layer
             for layer in self.layers
         ]
-        return Model(StackFamily(tuple(widened)), theta / temperature)
+        return Model(StackFamily(tuple(widened)), beta * theta)
 
     def joint(self, theta: np.ndarray) -> JointModel:
         """Return the distribution of all layers, from the bottom, on the graph of all pairs between neighbours.
@@ -428,13 +428,23 @@ class StackFamily(LayeredFamily):
         return joined(itertools.chain(*parts_of(self.layers, joint, self.split)))
 
     # -- as what a belief network ends in -----------------------------------------------------------------------------
-    def top(self, theta: Array) -> Model[StackFamily]:
-        """Return the machine itself: its normaliser is that of the whole."""
-        return Model(self, theta)
+    @property
+    def top(self) -> StackFamily:
+        """The machine itself: its normaliser is that of the whole."""
+        return self
+
+    def top_theta(self, theta: Array) -> Array:
+        """Return the parameters of `top`: all."""
+        return theta
 
     def draw_below(self, theta: Array, values: Values, rng: Any) -> list[Array]:
-        """Return the values of all layers given those of the top machine's, which are all."""
+        """Return the values of all layers given those of `top`, which are all."""
         return list(values)
+
+
+def top_of(model: Model[Any]) -> Model[StackFamily]:
+    """Return the stack whose normaliser a model of layers has."""
+    return Model(model.family.top, model.family.top_theta(model.theta))
 
 
 def glorot_scale(lower: Units, upper: Units) -> float:

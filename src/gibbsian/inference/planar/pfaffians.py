@@ -16,7 +16,7 @@ import scipy  # linear algebra is loaded when it is used
 from scipy import sparse
 
 from gibbsian.errors import TooExpensiveError
-from gibbsian.inference.kasteleyn import ExpandedDual, Front, edges_to_parents
+from gibbsian.inference.planar.kasteleyn import ExpandedDual, Front, edges_to_parents
 
 # How far blocks may be from skew-symmetric, which only rounding does; the answers are better than this.
 MOST_ROUNDING = 1e-6

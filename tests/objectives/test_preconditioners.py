@@ -1,4 +1,4 @@
-"""Metrics are inverse Hessians where columns are independent, and make the coding indifferent."""
+"""Preconditioners are inverse Hessians where columns are independent, and make the coding indifferent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data import Dataset
-from gibbsian.models.conditioning import _SHRUNK
 from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
+from gibbsian.objectives.preconditioners import _SHRUNK, preconditioning
 from gibbsian.storage.checkpoints import pack, unpack
 from systems import all_states
 
@@ -18,17 +18,20 @@ CODINGS = {"spin": gb.domain.SPIN, "binary": gb.domain.BINARY}
 
 def independent(model, mean):
     """Return the model of independent columns, and its distribution as weighted rows."""
-    near = model.independent(mean)
+    near = preconditioning(model).independent(mean)
     states = all_states(model.n_variables, model.domain)
     weights = np.exp(near.log_weights(states))
     return near, Dataset.read(states, coding=model.domain.name, sample_weight=weights / weights.sum())
+
+
+def independent_pairs(n, domain, mean):
+    return preconditioning(gb.PairwiseModel.zeros(gb.graphs.complete(n), domain)).independent(mean)
 
 
 def models(domain):
     complete = gb.graphs.complete(4)
     return {
         "all pairs": gb.PairwiseModel.zeros(complete, domain),
-        "a chain at a temperature": gb.PairwiseModel.zeros(gb.graphs.grid(1, 4), domain, temperature=1.5),
         "no biases": gb.PairwiseModel.zeros(complete, domain, bias=False),
         "triples": gb.HigherOrderModel.of_order(4, 3, domain),
     }
@@ -45,7 +48,7 @@ def test_a_metric_undoes_the_hessian_of_independent_columns(coding, kind, object
         pytest.skip("moments about zero are correlated, so that couplings that share a column do not separate")
     mean = domain.low + domain.gap * rates
     near, data = independent(model, mean)
-    metric, centring = objective.metric(near, data, mean, 0.0), model.centred(mean)
+    metric, centring = objective.preconditioner(near, data, mean, 0.0), preconditioning(model).centred(mean)
     hessian = objective.curvature(near, data)
     for theta in np.eye(model.theta.size):
         slopes = centring.gradient(hessian @ centring.outwards(theta))
@@ -58,8 +61,8 @@ def test_a_metric_is_symmetric_and_positive_on_correlated_columns_with_a_ridge(o
     rows = (np.random.default_rng(0).random((300, 6)) < 0.2).astype(int)
     rows[:, 1] |= rows[:, 0]
     data, mean = Dataset.read(rows), (rows.sum(axis=0) + 1) / (len(rows) + 2)
-    near = gb.PairwiseModel.zeros(gb.graphs.complete(6), data.domain).independent(mean)
-    metric = objective.metric(near, data, mean, l2)
+    near = independent_pairs(6, data.domain, mean)
+    metric = objective.preconditioner(near, data, mean, l2)
     matrix = np.array([metric(unit) for unit in np.eye(near.theta.size)])
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
     assert np.linalg.eigvalsh(matrix).min() > 0
@@ -85,14 +88,17 @@ def test_either_coding_takes_the_same_few_evaluations(learner, l1):
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right(coding, objective):
     domain, rng, l2 = CODINGS[coding], np.random.default_rng(2), 0.03
-    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6), temperature=1.3)
+    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6))
     right, _ = spins.to_domain(domain)
     states = all_states(4, domain)
     data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
     mean = np.average(data.states, axis=0, weights=data.weights)
-    start, centring = objective.metric(right.independent(mean), data, mean, l2), right.centred(mean)
+    start, centring = (
+        objective.preconditioner(preconditioning(right).independent(mean), data, mean, l2),
+        preconditioning(right).centred(mean),
+    )
     sums = objective.weights(right, data)
-    metric = [start.curvature.renewed(sums(theta)) for theta in (0.5 * right.theta, right.theta)][1]
+    metric = start.at(start.curvature.renewed(sums(right.theta)))
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
     for k, (i, j) in enumerate(right.graph.edges):
         theta = centring.outwards(_along(metric, k))
@@ -101,8 +107,8 @@ def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right
 
 def _along(metric, k):
     """A coupling with what biases take up."""
-    (i, j), n = metric.graph.edges[k], metric.graph.n_nodes
-    along = np.zeros(n + metric.graph.n_edges)
+    (i, j), n = metric.ends[:, k], len(metric.scales)
+    along = np.zeros(n + len(metric.ends.T))
     along[[i, j, n + k]] = metric.lean[i, j], metric.lean[j, i], 1.0
     return along
 
@@ -112,10 +118,11 @@ def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from
     states, l2 = all_states(4, gb.domain.SPIN), 1.0
     data = Dataset.read(states, sample_weight=np.prod(np.where(states > 0, 0.8, 0.2), axis=1))
     mean = np.full(4, 0.6)
-    near = gb.PairwiseModel.zeros(gb.graphs.complete(4)).independent(mean)
-    metric = objective.metric(near, data, mean, l2).curvature.renewed(objective.weights(near, data)(near.theta))
+    near = independent_pairs(4, data.domain, mean)
+    start = objective.preconditioner(near, data, mean, l2)
+    metric = start.at(start.curvature.renewed(objective.weights(near, data)(near.theta)))
     hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
-    one, other = (near.centred(mean).outwards(_along(metric, k)) for k in (0, 1))
+    one, other = (preconditioning(near).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
     # of two variables in three others, and in the loss of one variable of two
     together = 2.0 / 3.0 * one @ hessian @ other / ((one @ hessian @ one - l2) / 2.0)
     correlations = metric.basis @ np.diag(np.diag(metric.divisors)) @ metric.basis.T
@@ -130,8 +137,8 @@ def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_colu
     rows[:, 1] |= rows[:, 0]
     data = Dataset.read(domain.from_codes(rows), coding=domain.name)
     mean, objective = np.average(data.states, axis=0, weights=data.weights), Pseudolikelihood()
-    near = gb.PairwiseModel.zeros(gb.graphs.complete(5), domain, temperature=1.3).independent(mean)
-    metric, change = objective.metric(near, data, mean, l2), near.centred(mean)
+    near = independent_pairs(5, domain, mean)
+    metric, change = objective.preconditioner(near, data, mean, l2), preconditioning(near).centred(mean)
     ridge, gradient = l2 * near.theta, objective.bind(near, data)(near.theta)[1]
     slopes = change.gradient(ridge + gradient)
     step = metric.curvature.first_step(change.gradient(ridge))
@@ -161,7 +168,7 @@ def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
     state = learner.init(model, data, None)
     for _ in range(6):
         state, _ = learner.step(state)
-    assert len(state.progress.weights)
+    assert len(state.progress.numbers)
     fresh = learner.init(model, data, None)
     again = learner.restored(fresh, unpack(fresh.progress, pack(state.progress)))
     for _ in range(3):

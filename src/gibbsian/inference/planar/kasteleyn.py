@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -120,7 +119,6 @@ def _few(pairs: np.ndarray, n: int) -> bool:
     return n < 3 or len(pairs) <= 3 * n - 6
 
 
-@lru_cache(maxsize=4)
 def expanded_dual(graph: Graph, fields: tuple[int, ...] = ()) -> ExpandedDual | None:
     """Return the expanded dual of a graph with a ghost vertex joined to `fields`; None where it is not planar."""
     from scipy.sparse.csgraph import connected_components

@@ -9,36 +9,30 @@ drags two biases along, gradient steps creep through a narrow valley, and a rate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from gibbsian.backends.numba.cliques import shift_products
 from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
-from gibbsian.graphs import Graph
 
 
 @dataclass(frozen=True, eq=False)
-class Centring:
-    """A change of parameters ``centred = scales * (inner @ theta)``, with ``outer`` the inverse of ``inner``.
+class LinearMap:
+    """An invertible linear change of parameters ``centred = scales * (inner @ theta)``.
 
     Parameters
     ----------
     scales : ndarray
         By what each parameter is multiplied.
-    inner, outer : sparse array, optional
-        What parameters add to each other, and how to take it out again; None where they stay apart.
+    inner, outer : matrix, optional
+        What parameters add to each other, and its inverse; None where they stay apart.
     """
 
     scales: np.ndarray
     inner: Any = None
     outer: Any = None
-
-    @classmethod
-    def identity(cls, size: int) -> Centring:
-        """Return the change that changes nothing."""
-        return cls(np.ones(size))
 
     def inwards(self, theta: np.ndarray) -> np.ndarray:
         """Return the centred parameters of the model with parameters `theta`."""
@@ -63,95 +57,63 @@ class Centring:
         """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
         return l1 / self.scales
 
-    def on_device(self, twins: Any) -> Centring:
+    def on_device(self, twins: Any) -> Self:
         """Return the change for tensors, by `backends.torch.vectors`."""
-        shifts = (None if part is None else part.on_device(twins) for part in (self.inner, self.outer))
-        return Centring(twins.put(self.scales), *shifts)
+        inner, outer = (None if part is None else part.on_device(twins) for part in (self.inner, self.outer))
+        return replace(self, scales=twins.put(self.scales), inner=inner, outer=outer)
 
 
 @dataclass(frozen=True, eq=False)
-class _PairShift:
-    """The matrix that adds ``sum_j w_ij m_j`` to the bias of each variable, or its transpose, never written out."""
+class PairShift:
+    """The matrix that adds ``sum_j w_ij m_j`` to the bias of each i, or its transpose, never written out.
 
-    graph: Graph
+    `pairs` say which two biases, one in each column, each parameter after the biases is of.
+    """
+
+    pairs: np.ndarray
     mean: np.ndarray
     transposed: bool = False
 
     @property
-    def T(self) -> _PairShift:
+    def T(self) -> PairShift:
         """The transpose."""
-        return _PairShift(self.graph, self.mean, not self.transposed)
+        return replace(self, transposed=not self.transposed)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         shift = spread_biases if self.transposed else gather_couplings
-        return shift(vector, self.graph.edges, self.mean)
+        return shift(vector, self.pairs, self.mean)
 
     def on_device(self, twins: Any) -> Any:
         """Return the same for tensors."""
-        return twins.Shift(self.graph.edges.T, self.mean, self.transposed)
+        return twins.Shift(self.pairs.T, self.mean, self.transposed)
 
 
-def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centring:
-    """Return the change for biases and couplings: biases take up ``sum_j w_ij m_j``."""
-    return Centring(scales, _PairShift(graph, origin), _PairShift(graph, -origin))
-
-
-@dataclass(frozen=True, eq=False)
-class _TableShift:
-    """The matrix that adds to biases the mean of each table over the other variable's values, or its transpose.
-
-    `pairs` say which two values, counted over all variables, each entry of the tables is of.
-    """
-
-    pairs: np.ndarray
-    frequencies: np.ndarray
-    transposed: bool = False
-
-    @property
-    def T(self) -> _TableShift:
-        """The transpose."""
-        return _TableShift(self.pairs, self.frequencies, not self.transposed)
-
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
-        shifted, n = vector.copy(), len(self.frequencies)
-        for own, other in (self.pairs, self.pairs[::-1]):
-            if self.transposed:
-                shifted[n:] += self.frequencies[other] * vector[own]
-            else:
-                shifted[:n] += np.bincount(own, self.frequencies[other] * vector[n:], minlength=n)
-        return shifted
-
-    def on_device(self, twins: Any) -> Any:
-        """Return the same for tensors."""
-        return twins.Shift(self.pairs, self.frequencies, self.transposed)
-
-
-def table_centring(pairs: np.ndarray, frequencies: np.ndarray, scales: np.ndarray) -> Centring:
-    """Return the change for biases and tables of pairs of values (see `_TableShift`)."""
-    return Centring(scales, _TableShift(pairs, frequencies), _TableShift(pairs, -frequencies))
+def pair_centring(pairs: np.ndarray, mean: np.ndarray, scales: np.ndarray) -> LinearMap:
+    """Return the change for biases and what pairs of them have in common: biases take up its mean."""
+    return LinearMap(scales, PairShift(pairs, mean), PairShift(pairs, -mean))
 
 
 @dataclass(frozen=True, eq=False)
-class _ProductShift:
+class ProductShift:
     """The matrix that adds to a part of a product what the mean of the rest makes of the product, or its transpose.
 
     `steps` have a variable, a product that holds it, and the one that is left without it, in the variables' order.
     """
 
     steps: np.ndarray
-    origin: np.ndarray
+    mean: np.ndarray
     transposed: bool = False
 
     @property
-    def T(self) -> _ProductShift:
+    def T(self) -> ProductShift:
         """The transpose."""
-        return _ProductShift(self.steps, self.origin, not self.transposed)
+        return replace(self, transposed=not self.transposed)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
-        return shift_products(vector, self.steps, self.origin, self.transposed)
+        return shift_products(vector, self.steps, self.mean, self.transposed)
 
 
-def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, scales: np.ndarray) -> Centring | None:
+def product_centring(products: Sequence[tuple[int, ...]], mean: np.ndarray, scales: np.ndarray) -> LinearMap | None:
     """Return the change for products of any size; None unless every part of a product is a product too."""
     place = {product: number for number, product in enumerate(products)}
     steps = [
@@ -163,4 +125,4 @@ def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, sc
     moves = np.array(sorted(steps), dtype=np.int64).reshape(-1, 3)
     if moves[:, 2].min(initial=0) < 0:
         return None
-    return Centring(scales, _ProductShift(moves, origin), _ProductShift(moves, -origin))
+    return LinearMap(scales, ProductShift(moves, mean), ProductShift(moves, -mean))

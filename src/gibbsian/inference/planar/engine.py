@@ -14,18 +14,12 @@ from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import (
-    ENGINES,
-    Cost,
-    Moments,
-    SpinEngine,
-    check_n_samples,
-    check_nodes,
-    has_spin_form,
-)
-from gibbsian.inference.kasteleyn import ExpandedDual, Front, expanded_dual
-from gibbsian.inference.ordering import plan_elimination
-from gibbsian.inference.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
+from gibbsian.inference.engine import ENGINES, Cost, Engine, check_n_samples, check_nodes
+from gibbsian.inference.ising_answers import IsingAnswers
+from gibbsian.inference.ordering import min_degree_order
+from gibbsian.inference.planar.kasteleyn import ExpandedDual, Front, expanded_dual
+from gibbsian.inference.planar.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
+from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 
 # Measured on square lattices: the embedding and the fronts by edge, and the dense blocks of the largest separators.
@@ -38,7 +32,7 @@ SECONDS_PER_CELL, SAMPLE_CELLS = 2e-9, 2**22
 
 
 @ENGINES.register("planar")
-class Planar(SpinEngine):
+class Planar(Engine):
     """Exact answers on a planar graph: the spins have no fields, or only such that a ghost spin keeps the graph planar.
 
     Whether edges are cut or not is a perfect matching in the expanded dual graph, and sums over matchings are
@@ -48,7 +42,7 @@ class Planar(SpinEngine):
 
     Parameters
     ----------
-    model : PairwiseModel
+    family : PairwiseModel
         Of any coding.
     max_seconds : float
         Limit for questions that take longer than `moments`.
@@ -58,38 +52,58 @@ class Planar(SpinEngine):
     >>> import numpy as np, gibbsian as gb
     >>> lattice = gb.graphs.grid(40, 40)
     >>> critical = gb.PairwiseModel.build(lattice, None, np.full(lattice.n_edges, np.log(1 + 2**0.5) / 2))
-    >>> engine = gb.inference.Planar(critical)
-    >>> engine.log_partition() / 1600           # 0.9297 on an infinite lattice (Onsager)
+    >>> answers = gb.inference.Planar(critical.family).at(critical.theta)
+    >>> answers.log_partition / 1600            # 0.9297 on an infinite lattice (Onsager)
     0.920...
-    >>> engine.marginal([0, 41]).round(3)       # across the diagonal at a corner
+    >>> answers.marginal([0, 41]).round(3)       # across the diagonal at a corner
     array([[0.35, 0.15], [0.15, 0.35]])
     """
 
-    shared = ("_dual",)
+    @classmethod
+    def price(cls, family: Any) -> Cost | None:
+        """Predict the cost for planar families whose structure has no fields, or whose ghost keeps them planar."""
+        if not is_ising(family) or (_fields(family) and not _may_be_outerplanar(family.graph)):
+            return None
+        dual = expanded_dual(family.graph, _fields(family))
+        if dual is None:
+            return None
+        n_bytes = BYTES_PER_EDGE * (family.graph.n_edges + family.n_biases)
+        return Cost("Pfaffians", cls.least(family), n_bytes, plan=dual)
 
     @classmethod
-    def price(cls, model: Any) -> Cost | None:
-        """Predict the cost for planar models whose structure has no fields, or whose ghost keeps them planar."""
-        if not has_spin_form(model) or (_fields(model) and not _may_be_outerplanar(model.graph)):
-            return None
-        if expanded_dual(model.graph, _fields(model)) is None:
-            return None
-        return Cost("Pfaffians", cls.least(model), BYTES_PER_EDGE * (model.graph.n_edges + model.n_biases))
-
-    @classmethod
-    def least(cls, model: Any) -> float:
+    def least(cls, family: Any) -> float:
         """Return the price in seconds if the graph is planar, which takes a while to find out."""
-        n_edges = model.graph.n_edges + len(_fields(model)) if has_spin_form(model) else 0
+        n_edges = family.graph.n_edges + len(_fields(family)) if is_ising(family) else 0
         return 2e-3 + SECONDS_PER_EDGE * n_edges + SECONDS_PER_ROOT * n_edges**1.5
+
+    def dual(self, fields: tuple[int, ...]) -> ExpandedDual:
+        """Return an expanded dual with these fields at least: those of the structure where it is planar with them."""
+        found = next((dual for dual in self._duals if set(fields) <= set(dual.fields)), None)
+        if found is None:
+            found = expanded_dual(self.family.graph, fields)
+            if found is None:
+                with_ghost = " with a ghost vertex joined to all variables that have a field" if fields else ""
+                raise ArgumentError(f"the graph{with_ghost} is not planar", "use `gb.inference.exact(model)`")
+            self._duals.append(found)
+        return found
+
+    @cached_property
+    def _duals(self) -> list[ExpandedDual]:
+        """All duals that were found, that of the structure first."""
+        offer = self._offer or self.price(self.family)
+        return [offer.plan] if offer else []
+
+    def at(self, theta: np.ndarray) -> PlanarAnswers:
+        """Return the answers at some parameters."""
+        return PlanarAnswers(self, theta)
+
+
+class PlanarAnswers(IsingAnswers[Planar]):
+    """Answers from Pfaffians of the expanded dual."""
 
     @cached_property
     def _dual(self) -> ExpandedDual:
-        graph, present = self.model.graph, tuple(np.flatnonzero(self._form.biases).tolist())
-        dual = expanded_dual(graph, _fields(self.model)) or expanded_dual(graph, present)
-        if dual is None:
-            with_ghost = " with a ghost vertex joined to all variables that have a field" if present else ""
-            raise ArgumentError(f"the graph{with_ghost} is not planar", "use `gb.inference.exact(model)`")
-        return dual
+        return self.engine.dual(tuple(np.flatnonzero(self.ising.fields).tolist()))
 
     @property
     def _fronts(self) -> list[Front]:
@@ -99,10 +113,8 @@ class Planar(SpinEngine):
     def _weights(self) -> Weights:
         fields = self._dual.fields
         couplings = np.zeros(len(self._dual.pairs))
-        couplings[: self.model.graph.n_edges] = self._form.couplings
-        couplings[self.model.graph.n_edges :][: len(fields)] = self._form.biases[list(fields)]
-        if np.any(np.delete(self._form.biases, fields)):
-            raise ArgumentError("the model has fields where that of the plan had none", "build an engine for it")
+        couplings[: self.ising.graph.n_edges] = self.ising.couplings
+        couplings[self.ising.graph.n_edges :][: len(fields)] = self.ising.fields[list(fields)]
         return Weights.of(self._dual, couplings)
 
     def _eliminate(self, fronts: list[Front], last: int | None = None) -> deque[Eliminated]:
@@ -111,7 +123,7 @@ class Planar(SpinEngine):
             try:
                 return deque(self._weights.eliminate(fronts), maxlen=last)
             except TooExpensiveError:
-                if self._matching_seconds > self.max_seconds:
+                if self._matching_seconds > self.engine.max_seconds:
                     raise
                 self._weights = self._weights.relative_to(_ground_state(self._weights))
                 return deque(self._weights.eliminate(fronts), maxlen=last)
@@ -138,50 +150,48 @@ class Planar(SpinEngine):
         pairs, reference = self._dual.pairs, self._weights.reference
         return (2.0 * uncut[: len(pairs)] - 1.0) * reference[pairs].prod(axis=1)
 
+    @cached_property
     def log_partition(self) -> float:
-        """Return log Z."""
+        """Log Z."""
         if not self._dual.n_units:
-            return float(np.log(2.0) + self._form.constant)
+            return float(np.log(2.0) + self.ising.constant)
         last = (self._eliminated if "_eliminated" in self.__dict__ else self._eliminate(self._fronts, 1))[-1]
         ghost = np.log(2.0) if self._dual.fields else 0.0
-        return float(self._weights.constant + last.log_pfaffian - ghost + self._form.constant)
-
-    def moments(self) -> Moments:
-        """Return log Z and the expected statistics in the layout of theta."""
-        edges = self._edge_means[: self.model.graph.n_edges]  # first, so that the elimination serves log Z too
-        return Moments(self.log_partition(), self._form.statistics(self.model, self._spin_means, edges))
+        return float(self._weights.constant + last.log_pfaffian - ghost + self.ising.constant)
 
     @cached_property
-    def _spin_means(self) -> np.ndarray:
-        n, fields = self.model.n_variables, list(self._dual.fields)
+    def edge_products(self) -> np.ndarray:
+        """E[s_i s_j] along each edge."""
+        return self._edge_means[: self.ising.graph.n_edges]
+
+    @cached_property
+    def spin_means(self) -> np.ndarray:
+        """E[s_i] of each spin."""
+        n, fields = self.ising.graph.n_nodes, list(self._dual.fields)
         means = np.zeros(n)
         if fields:
-            means[fields] = self._edge_means[self.model.graph.n_edges :][: len(fields)]
+            means[fields] = self._edge_means[self.ising.graph.n_edges :][: len(fields)]
             others = np.setdiff1d(np.arange(n), fields)
             means[others] = self._products([[node, n] for node in others.tolist()])
         return means
 
-    def means(self) -> np.ndarray:
-        """Return E[x_i] of each variable."""
-        return self._form.means(self._spin_means)
-
-    def second_moments(self) -> np.ndarray:
-        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not; one Pfaffian for each."""
-        n = self.model.n_variables
+    @cached_property
+    def spin_products(self) -> np.ndarray:
+        """E[s_i s_j] of all pairs; one Pfaffian for each."""
+        n = self.ising.graph.n_nodes
         i, j = np.triu_indices(n, 1)
         second = np.eye(n)
         second[i, j] = second[j, i] = self._products(np.stack([i, j], axis=1).tolist())
-        means = self._spin_means
-        return self._form.products(means[:, None], means[None, :], second)
+        return second
 
     def marginal(self, nodes: Iterable[int]) -> np.ndarray:
         """Return the joint probabilities of some variables, shape ``(2,) * k``, axes in the order given.
 
         Products of spins are products over the edges of paths between them: a Pfaffian of the inverse at those edges.
         """
-        nodes = check_nodes(nodes, self.model.n_variables)
+        nodes = check_nodes(nodes, self.ising.graph.n_nodes)
         chosen = np.array(list(product((0, 1), repeat=nodes.size)), dtype=np.int64)
-        ghost = [self.model.n_variables] if self._dual.fields else []
+        ghost = [self.ising.graph.n_nodes] if self._dual.fields else []
         even = chosen.sum(axis=1) % 2 == 0
         subsets = [
             nodes[row == 1].tolist() + ([] if is_even else ghost) for row, is_even in zip(chosen, even, strict=True)
@@ -218,20 +228,21 @@ class Planar(SpinEngine):
                 vertex = int(self._dual.parents[vertex])
         return edges
 
-    def most_probable(self) -> tuple[np.ndarray, float]:
-        """Return a state of largest probability and its log-probability: a matching of largest weight."""
+    @cached_property
+    def mode(self) -> tuple[np.ndarray, float]:
+        """A state of largest probability and its log-probability: a matching of largest weight."""
         self._require(self._matching_seconds, "the most probable state")
         state = self._values(_ground_state(self._weights))
-        return state, float(self.model.log_weights(state[None])[0] - self.log_partition())
+        return state, float(self.model.log_weights(state[None])[0] - self.log_partition)
 
     def _values(self, spins: np.ndarray) -> np.ndarray:
         """Values of the variables from the spins of all vertices, relative to the ghost's."""
-        n = self.model.n_variables
-        return self._form.values((spins[:n] * spins[n] if self._dual.fields else spins) > 0)
+        n = self.ising.graph.n_nodes
+        return self.values((spins[:n] * spins[n] if self._dual.fields else spins) > 0)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent states: edge by edge, each given those before, from the last front to the first."""
-        n_samples, n = check_n_samples(n_samples), self.model.n_variables
+        n_samples, n = check_n_samples(n_samples), self.ising.graph.n_nodes
         require_memory(n_samples * 2.0 * n, f"{n_samples} samples of {n} variables", "draw fewer at a time")
         largest = max((front.own.size + front.boundary.size for front in self._fronts), default=1)
         rows = max(SAMPLE_CELLS // (4 * largest**2), 1)
@@ -262,9 +273,9 @@ class Planar(SpinEngine):
         return self._values(spins).T
 
     def _require(self, seconds: float, what: str) -> None:
-        if seconds > self.max_seconds:
+        if seconds > self.engine.max_seconds:
             raise TooExpensiveError(
-                f"{what} would take about {seconds:.2g} s by Pfaffians but `max_seconds={self.max_seconds:g}`",
+                f"{what} would take about {seconds:.2g} s by Pfaffians but `max_seconds={self.engine.max_seconds:g}`",
                 "ask for less, or raise `max_seconds`",
             )
 
@@ -275,9 +286,8 @@ def _fields(model: Any) -> tuple[int, ...]:
 
 
 def _may_be_outerplanar(graph: Graph) -> bool:
-    """Say so at once where treewidth forbids it: that of outerplanar graphs is two, and elimination finds it."""
-    plan = plan_elimination(graph)
-    return plan is not None and plan.width <= 2
+    """Say so at once where treewidth forbids it: that of outerplanar graphs is two, where any least degree is."""
+    return min_degree_order(graph, max_width=2) is not None
 
 
 def _ground_state(weights: Weights) -> np.ndarray:

@@ -1,0 +1,435 @@
+"""Preconditioners for L-BFGS from the first two moments of the columns: approximate inverse Hessians of objectives.
+
+In units of spins and about some mean, the loss of variable i bends with its field by ``w_i(x)`` in row x. Its bias
+then goes with the means of the other columns under these weights, and with biases taken out a coupling bends by
+``D_ij = w_i V_ij + w_j V_ji`` and by the ridge; V are the variances under the weights, which two-valued columns have
+from their means. Scaled by the root of D, couplings of one variable go together by its covariance of the columns, and
+by what a ridge keeps its bias from taking up. We take the mean R of these correlations over all variables, as of one:
+the curvature acts as ``J -> (R J + J R) / 2``, which a division in a basis of eigenvectors inverts; that of the
+likelihood, of independent columns, as ``J -> R J R``.
+
+Weights are known at independent columns and, from one pass over the rows, anywhere else. They are those of the slopes:
+where a model is right, ``2 E[phi''(d)] = -E[phi'(d)]`` for every loss of flip costs whose minimum is the model, and
+slopes do not vanish in rows that a step too far has put on the wrong side.
+
+At independent columns covariances are the slopes of pseudolikelihood too, so that its first step costs no pass over the
+rows. It is where other losses start as well: those of rare columns are flat there, and a ridge outweighs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from gibbsian.backends.device import library_of, twin
+from gibbsian.models import Model
+from gibbsian.objectives.centring import LinearMap, pair_centring, product_centring
+from gibbsian.registry import Registry
+
+PRECONDITIONERS = Registry("preconditioner", "gibbsian.objectives", "PRECONDITIONERS")
+
+_Directions = tuple[np.ndarray, np.ndarray]
+# Curvatures of parameters, and of couplings of all pairs, below these shares of the largest are taken for these.
+_LIGHTEST, _FLATTEST = 1e-6, 1e-8
+# A variable of a smaller share of the largest weight, as a constant column, bends much more as soon as it moves: more
+# than this at independent columns, and than this where weights are known.
+_LEAST_WEIGHT, _LEAST_RENEWED = 5e-3, 1e-3
+# This share of the correlations is left out: steps from independent columns go too far where columns copy others.
+_SHRUNK = 0.05
+# Of tables with more parameters than this, steps are taken about the frequencies of the values. Fewer take few steps
+# either way.
+MANY_PARAMETERS = 2**12
+# A ridge of more than this part of the curvature of a coupling: of a protein family with 0.001 steps about the
+# frequencies are a third more than plain ones, with 0.0001 fewer.
+STRONG_RIDGE = 0.2
+
+
+# -- approximate inverse Hessians --------------------------------------------------------------------------------------
+class Preconditioner(Protocol):
+    """Maps the gradient of parameters about the mean (see `centring`) to a step: an approximate inverse Hessian."""
+
+    @property
+    def curvature(self) -> PairCurvature | None:
+        """What makes it anew at other parameters, where something does."""
+
+    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the step along a gradient."""
+
+    def on_device(self, twins: Any) -> Preconditioner:
+        """Return the same for tensors, by `backends.torch.vectors`."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalPreconditioner:
+    """A curvature for each parameter about the mean, on any graph and for products of any size."""
+
+    curvatures: np.ndarray
+    curvature: ClassVar[None] = None
+
+    @classmethod
+    def of(cls, curvatures: np.ndarray, ridges: np.ndarray) -> Self:
+        """Build it from curvatures, none of them too small, and a ridge."""
+        # where all columns are constant there is no curvature at all
+        least = _LIGHTEST * curvatures.max(initial=0.0) or 1.0
+        return cls(np.maximum(curvatures, least) + ridges)
+
+    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the step along a gradient."""
+        return gradient / self.curvatures
+
+    def on_device(self, twins: Any) -> Self:
+        """Return the same for tensors."""
+        return replace(self, curvatures=twins.put(self.curvatures))
+
+
+@dataclass(frozen=True, eq=False)
+class PairPreconditioner:
+    """The preconditioner of all pairs of columns; arrays are NumPy's or PyTorch's.
+
+    Parameters
+    ----------
+    ends : array of int, shape (2, n_pairs)
+        The two variables of each coupling.
+    lean : array of shape (n, n)
+        By how much each bias about the mean leans on each coupling: its own mean is another, and a ridge acts on it.
+    bias_inverse : array
+        The inverse curvature of the biases: numbers, or a matrix.
+    scales, basis, divisors : array
+        Couplings are multiplied by `scales`, divided in the `basis`, and multiplied again.
+    curvature : PairCurvature
+        What it is made from.
+    """
+
+    ends: Any
+    lean: Any
+    bias_inverse: Any
+    scales: Any
+    basis: Any
+    divisors: Any
+    curvature: PairCurvature
+
+    def __call__(self, gradient: Any) -> Any:
+        """Return the step along a gradient."""
+        (i, j), library = self.ends, library_of(gradient)
+        n_biases = len(gradient) - len(i)
+        biases, slopes = gradient[:n_biases], library.zeros_like(self.divisors)
+        slopes[i, j] = gradient[n_biases:]
+        if not n_biases:
+            return self._divided(slopes + slopes.T)[i, j]
+        leaning = biases[:, None] * self.lean
+        couplings = self._divided(slopes + slopes.T + leaning + leaning.T)
+        own = self.bias_inverse @ biases if self.bias_inverse.ndim == 2 else self.bias_inverse * biases
+        return library.concatenate([own + (self.lean * couplings).sum(axis=1), couplings[i, j]])
+
+    def _divided(self, slopes: Any) -> Any:
+        inside = self.basis.T @ (self.scales * slopes) @ self.basis
+        return self.scales * (self.basis @ (inside / self.divisors) @ self.basis.T)
+
+    @classmethod
+    def of(cls, ends: Any, numbers: Any, curvature: PairCurvature) -> Self:
+        """Cut up the numbers of a preconditioner, side by side in one array."""
+        n = len(numbers)
+        lean, scales, basis = (numbers[:, k * n : (k + 1) * n] for k in range(3))
+        inverse, values = numbers[:, -2], numbers[:, -1]
+        return cls(ends, lean, inverse, scales, basis, (values[:, None] + values) / 2, curvature)
+
+    def at(self, numbers: Any) -> Self:
+        """Return the preconditioner at other parameters, from what `PairCurvature.renewed` says of them."""
+        return self.of(self.ends, numbers, self.curvature)
+
+    def on_device(self, twins: Any) -> Self:
+        """Return the same for tensors."""
+        parts = {
+            name: twins.put(getattr(self, name)) for name in ("lean", "bias_inverse", "scales", "basis", "divisors")
+        }
+        return replace(self, ends=twins.put_places(self.ends), **parts)
+
+
+@dataclass(frozen=True, eq=False)
+class PairCurvature:
+    """What preconditioners of all pairs of columns share wherever they are made.
+
+    Parameters
+    ----------
+    ends : ndarray of int, shape (2, n_pairs)
+        The two variables of each coupling.
+    spins, shifts : ndarray
+        The mean that parameters are about, in spins; and what a coupling moves a bias by that is not about it.
+    covariance : ndarray
+        The moments of the columns about that mean, in units of spins.
+    ridges : tuple of float
+        How a ridge bends biases and couplings.
+    bias : bool
+        Whether there are biases, which take up what the weights do to the means.
+    """
+
+    ends: np.ndarray
+    spins: np.ndarray
+    shifts: np.ndarray
+    covariance: np.ndarray
+    ridges: tuple[float, float]
+    bias: bool
+
+    @cached_property
+    def _independent(self) -> tuple[np.ndarray, np.ndarray, _Directions]:
+        """Weights and means of pseudolikelihood where columns are independent, and directions there."""
+        weights = np.diag(self.covariance)
+        means = -(self.spins / weights)[:, None] * self.covariance
+        return weights, means, self._directions(weights, means)
+
+    def _directions(self, weights: np.ndarray, means: np.ndarray) -> _Directions:
+        """Eigenvalues and eigenvectors of the correlations between couplings of a variable, over all variables."""
+        scales, held = self._scales(self._bent(weights, means)), weights * self._held(weights)
+        np.fill_diagonal(scales, 0.0)
+        away = scales * (means + self.shifts)
+        seen = self.covariance * ((weights[:, None] * scales).T @ scales) + (held[:, None] * away).T @ away
+        roots = np.sqrt(np.maximum(np.diag(seen), _LIGHTEST * np.diag(seen).max()))
+        correlations = seen / np.outer(roots, roots)
+        np.fill_diagonal(correlations, 1.0)
+        values, basis = (np.linalg if (twins := twin("moments")) is None else twins).eigh(correlations)
+        return np.maximum(values, _FLATTEST * values[-1]), basis
+
+    def _held(self, weights: np.ndarray) -> np.ndarray:
+        """Return the share that a ridge keeps each bias from taking up."""
+        return self.bias * self.ridges[0] / (weights + self.ridges[0])
+
+    def _bent(self, weights: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return how each variable's loss bends with its couplings, its bias taken out as far as a ridge lets it."""
+        spins = np.clip(self.spins + means, -1.0, 1.0)
+        bent = 1.0 - (spins**2 if self.bias else self.spins * (self.spins + 2.0 * means))
+        return weights[:, None] * (bent + self._held(weights)[:, None] * np.square(means + self.shifts))
+
+    def _scales(self, bent: np.ndarray) -> np.ndarray:
+        bent = bent + bent.T
+        return 1.0 / np.sqrt(np.maximum(bent, _FLATTEST * bent.max()) + self.ridges[1])
+
+    def _lean(self, weights: np.ndarray, means: np.ndarray) -> np.ndarray:
+        held = self._held(weights)[:, None]
+        lean = held * self.shifts - (1.0 - held) * means
+        np.fill_diagonal(lean, 0.0)
+        return lean
+
+    def of_likelihood(self) -> PairPreconditioner:
+        """Return the preconditioner of the likelihood where columns are independent."""
+        values, basis = self._independent[2]
+        variances = np.maximum(np.diag(self.covariance), _LEAST_WEIGHT * np.diag(self.covariance).max())
+        scaled = basis / np.sqrt(variances)[:, None]
+        inverse = (scaled / (values + self.ridges[0] * np.square(scaled).sum(axis=0))) @ scaled.T
+        held = (variances * self._held(variances))[:, None] * np.square(self.shifts)
+        scales = self._scales(np.outer(variances, variances) / 2 + held)
+        lean = self._lean(variances, np.zeros_like(scales))
+        return PairPreconditioner(self.ends, lean, inverse, scales, basis, np.outer(values, values), self)
+
+    def of_losses(self, weights: np.ndarray, means: np.ndarray) -> PairPreconditioner:
+        """Return the preconditioner where columns are independent, by weights of variables and means under each."""
+        weights = np.maximum(weights, _LEAST_WEIGHT * weights.max(initial=0.0))
+        numbers = self._numbers(weights, means, self._independent[2])
+        return PairPreconditioner.of(self.ends, numbers, self)
+
+    def renewed(self, sums: np.ndarray) -> np.ndarray:
+        """Return the numbers of the preconditioner elsewhere, by weights of variables and column sums under each.
+
+        They are one plain array, so that a checkpoint holds them; `PairPreconditioner.at` takes them.
+        """
+        weights = np.maximum(sums[:, 0], np.finfo(float).tiny)
+        means = sums[:, 1:] / weights[:, None] - self.shifts
+        weights = np.maximum(weights, _LEAST_RENEWED * weights.max())
+        return self._numbers(weights, means, self._directions(weights, means))
+
+    def _numbers(self, weights: np.ndarray, means: np.ndarray, directions: _Directions) -> np.ndarray:
+        values = (1.0 - _SHRUNK) * directions[0] + _SHRUNK
+        inverse, scales = 1.0 / (weights + self.ridges[0]), self._scales(self._bent(weights, means))
+        return np.column_stack([self._lean(weights, means), scales, directions[1], inverse, values])
+
+    def first_step(self, slopes: np.ndarray) -> np.ndarray:
+        """Return a step of pseudolikelihood from independent columns, by which fields move by less than one.
+
+        Moments of pairs tell all of it; `slopes` are those of a ridge there.
+        """
+        weights, means, _ = self._independent
+        slopes = slopes - np.concatenate([np.zeros_like(weights), 2.0 * self.covariance[tuple(self.ends)]])
+        step = self.of_losses(weights, means)(slopes)
+        return -step / np.sqrt(1.0 + slopes @ step / weights.sum())
+
+
+# -- what is known of a family -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Preconditioning:
+    """What steps know of a family of models: of those without an entry nothing.
+
+    Parameters
+    ----------
+    model : Model
+        One of the family; only `preconditioner` depends on its parameters, which are those of independent columns.
+    """
+
+    model: Any
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
+        """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
+        return LinearMap(np.ones(self.model.theta.size))
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the model of independent columns with these means, or None where that is not a matter of biases."""
+        return None
+
+    def preconditioner(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Preconditioner | None:
+        """Return an approximate inverse Hessian where columns are independent, or None.
+
+        `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
+        bends with its field, and how much more where its own spin is up, None for the likelihood.
+        """
+        return None
+
+
+def preconditioning(model: Model) -> Preconditioning:
+    """Return what is known of the family of a model.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.objectives.preconditioners import preconditioning
+    >>> preconditioning(gb.PairwiseModel.zeros(gb.graphs.complete(2))).independent(np.zeros(2)).theta
+    array([0., 0., 0.])
+    """
+    name = PRECONDITIONERS.name_for(model.family)
+    return (PRECONDITIONERS.factory(name) if name else Preconditioning)(model)
+
+
+@PRECONDITIONERS.register("pairwise")
+class PairPreconditioning(Preconditioning):
+    """Biases and couplings of two-valued columns: of all pairs a `PairPreconditioner`, else a diagonal one."""
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
+        """Return the change to parameters about a mean; couplings are only rescaled."""
+        model, half = self.model, self.model.domain.gap / 2
+        scales = np.full(model.theta.size, half**2)
+        scales[: model.n_biases] = half
+        return pair_centring(model.graph.edges, origin, scales) if model.bias else LinearMap(scales)
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the machine of independent columns with these means, all between the two values."""
+        model, theta = self.model, np.zeros_like(self.model.theta)
+        theta[: model.n_biases] = _log_odds(model, mean)[: model.n_biases]
+        return model.replace(theta)
+
+    def preconditioner(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Preconditioner | None:
+        """Return an approximate inverse Hessian where columns are independent."""
+        model, domain, half = self.model, self.model.domain, self.model.domain.gap / 2
+        origin = mean if model.bias else np.zeros_like(mean)
+        variances = ((domain.low + domain.high) * mean - domain.low * domain.high - origin**2) / half**2
+        ridges, (i, j) = l2 / np.square(self.centred(origin).scales), model.graph.edges.T
+        single = variances if weights is None else weights[0]
+        if model.graph.density < 1.0:
+            pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
+            return DiagonalPreconditioner.of(np.concatenate([single[: model.n_biases], pairs]), ridges)
+        covariance = np.diag(variances / 2)
+        covariance[i, j] = (statistics()[model.n_biases :] - origin[i] * origin[j]) / half**2
+        spins, moments = (origin - (domain.low + half)) / half, covariance + covariance.T
+        shape = PairCurvature(model.graph.edges.T, spins, origin / half, moments, (ridges[0], ridges[-1]), model.bias)
+        if weights is None:
+            return shape.of_likelihood()
+        apart = (mean - origin) / half  # of what parameters are about; zero with biases
+        tilted = (weights[1] / weights[0])[:, None] * (moments - np.outer(apart, apart))
+        return shape.of_losses(weights[0], apart + tilted)
+
+
+@PRECONDITIONERS.register("higher-order")
+class ProductPreconditioning(Preconditioning):
+    """Products of two-valued columns, where every part of a clique is a clique."""
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
+        """Return the change to parameters about a mean, where every part of a clique is a clique and nothing is sparse.
+
+        The change mixes cliques, so that an L1 penalty, which would act on the mixtures, leaves them as they are.
+        """
+        model, known = self.model, None
+        if model.domain.two_valued and not l1:
+            scales = (model.domain.gap / 2) ** model.scopes.sizes
+            known = product_centring(model.scopes, origin, scales)
+        return super().centred(origin) if known is None else known
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the model of independent columns with these means, where all have two values and a bias."""
+        model, singles = self.model, np.flatnonzero(self.model.scopes.sizes == 1)
+        if not model.domain.two_valued or len(singles) < model.n_variables:
+            return None
+        columns, theta = np.array([model.scopes[int(place)][0] for place in singles]), np.zeros_like(model.theta)
+        theta[singles] = _log_odds(model, mean)[columns]
+        return model.replace(theta)
+
+    def preconditioner(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Preconditioner | None:
+        """Return an approximate inverse Hessian where columns are independent: a curvature for each clique."""
+        domain, centring = self.model.domain, self.centred(mean)
+        if centring.inner is None:
+            return None
+        rates, (pointers, members) = (mean - domain.low) / domain.gap, self.model.scopes.csr
+        variances = 4.0 * rates * (1.0 - rates)
+        curvatures = np.multiply.reduceat(variances[members], pointers[:-1])
+        if weights is not None:
+            curvatures = curvatures * np.add.reduceat((weights[0] / variances)[members], pointers[:-1])
+        return DiagonalPreconditioner.of(curvatures, l2 / np.square(centring.scales))
+
+
+@PRECONDITIONERS.register("potts")
+class TablePreconditioning(Preconditioning):
+    """Many tables of pairs of values, about the frequencies of the values."""
+
+    @property
+    def _is_large(self) -> bool:
+        return self.model.theta.size > MANY_PARAMETERS
+
+    def _frequencies(self, mean: np.ndarray) -> np.ndarray:
+        """Return how often each value occurs, which is what means of columns are unless these have two numbers."""
+        domain = self.model.domain
+        if not domain.two_valued:
+            return mean
+        rates = (mean - domain.low) / domain.gap
+        return np.stack([1.0 - rates, rates], axis=1).ravel()
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
+        """Return the change to parameters about the frequencies of values; couplings are only rescaled."""
+        if not self._is_large:
+            return super().centred(origin, l1)
+        scales = np.ones(self.model.theta.size)
+        return pair_centring(self.model.value_pairs, self._frequencies(origin), scales)
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the model of independent columns with these frequencies of values, none of them zero."""
+        if not self._is_large:
+            return None
+        theta, logs = np.zeros_like(self.model.theta), np.log(self._frequencies(mean))
+        theta[: len(logs)] = logs
+        return self.model.replace(theta).canonical()
+
+    def preconditioner(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Preconditioner | None:
+        """Return an approximate inverse Hessian where columns are independent: a curvature for each entry.
+
+        None where a ridge, which acts on parameters that are not about frequencies, bends more than the data do.
+        """
+        if not self._is_large:
+            return None
+        frequencies, (first, second) = self._frequencies(mean), self.model.value_pairs.T
+        variances, ridge = frequencies * (1.0 - frequencies), l2
+        pairs = variances[first] * variances[second]
+        if ridge > STRONG_RIDGE * pairs.mean():
+            return None
+        return DiagonalPreconditioner.of(np.concatenate([variances, pairs]), np.full(self.model.theta.size, ridge))
+
+
+def _log_odds(model: Any, mean: np.ndarray) -> np.ndarray:
+    """Return the bias at which a two-valued column by itself has each mean."""
+    rates = (mean - model.domain.low) / model.domain.gap
+    return np.log(rates / (1.0 - rates)) / model.domain.gap
