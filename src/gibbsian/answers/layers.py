@@ -335,8 +335,8 @@ class LayerAnswers(Answers):
         if n_groups == n_rows:
             squares = family.statistics_of([np.square(part) for part in values])
         else:
-            own = [family.statistics_of(rows) for rows in zip(*(np.split(part, n_groups) for part in values), strict=True)]
-            squares = np.mean(np.square(own), axis=0)
+            by_group = zip(*(np.split(part, n_groups) for part in values), strict=True)
+            squares = np.mean([np.square(family.statistics_of(rows)) for rows in by_group], axis=0)
         stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (n_groups - 1))
         return Estimate(mean, never_blind(stderr, np.ptp(family.statistic_range, axis=0), n_rows))
 

@@ -20,7 +20,8 @@ from gibbsian.learners.result import FitResult
 from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
-from gibbsian.models.family import Model, Units as LayerUnits
+from gibbsian.models.family import Model
+from gibbsian.models.family import Units as LayerUnits
 from gibbsian.models.layers.units import (
     as_units,
     hidden_kind,

@@ -82,7 +82,8 @@ class DeepMeanField:
         missing : bool ndarray of the same shape, optional
             Columns that were not observed, whatever `v` has there: hidden units of that row.
         """
-        library, means = library_of(v), upward_means(family, parts, v if missing is None else _filled(family, parts, v, missing))
+        library = library_of(v)
+        means = upward_means(family, parts, v if missing is None else _filled(family, parts, v, missing))
         fields = [library.zeros_like(part) for part in means]
         # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
         said = None if missing is not None else means[0] @ parts.weights[0] + parts.biases[1]

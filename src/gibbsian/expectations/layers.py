@@ -52,7 +52,11 @@ def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: Deep
 
 
 def recognition_bounds(
-    network: Model[BeliefNetworkFamily], states: np.ndarray, n_samples: int = 100, rng: RandomState = None, common: bool = False
+    network: Model[BeliefNetworkFamily],
+    states: np.ndarray,
+    n_samples: int = 100,
+    rng: RandomState = None,
+    common: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each state, a lower bound in expectation, and its error.
 
@@ -102,7 +106,9 @@ class _CommonNumbers:
         return np.tile(own, (self.n_rows, *(1 for _ in size[1:])))
 
 
-def expected_layers(model: Model[StackFamily], data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def expected_layers(
+    model: Model[StackFamily], data: Dataset, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected values of the visible and of the hidden units of each state, given its present cells.
 
     Exact where the sum is in reach, else by `N_STEPS` steps of block Gibbs sampling with the present cells clamped.

@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import DataError
 from gibbsian.models.family import Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import refused, states_of, values_of
+from gibbsian.models.layers.units import refused, spread, states_of, values_of
 
 
 class EpochRows:
@@ -38,6 +38,19 @@ class EpochRows:
     def values(self, layer: Units, places: np.ndarray, filled: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Return the values of rows, in some precision."""
         return values_of(layer, self.states(places, filled)).astype(dtype, copy=False)
+
+    def distinct_values(self, layer: Units, some: slice) -> np.ndarray:
+        """Return the values of some distinct rows, none of whose cells is missing."""
+        return values_of(layer, self.data.states[some])
+
+    def missing_columns(self, layer: Units) -> np.ndarray:
+        """Return the columns of values that the rows lack, as a mask."""
+        return spread(layer, self.data.missing[self.data.row_of])  # type: ignore[index]
+
+    def filled_from(self, layer: Units, values: np.ndarray) -> np.ndarray:
+        """Return what stands in missing cells, of values of all rows."""
+        missing = self.data.missing[self.data.row_of]  # type: ignore[index]
+        return states_of(layer, values)[missing].astype(self.data.states.dtype)
 
     def start(self, model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
         """Draw the missing cells from the visible biases alone."""

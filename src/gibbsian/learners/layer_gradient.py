@@ -51,7 +51,8 @@ class GradientMaker:
         """
         here = [_mean(part) for part in data]
         sampled = not isinstance(free, FreeMoments)
-        there = [_mean(part) for part in free] if sampled else [free.visible, free.hidden]
+        rows: Any = free
+        there = [_mean(part) for part in rows] if sampled else [rows.visible, rows.hidden]
         firsts = [own - other for own, other in zip(here, there, strict=True)]
         widths = [len(part) for part in here]
         flat = self._array("gradient", 1, sum(widths) + sum(a * b for a, b in pairwise(widths)), data[0])[0]
@@ -61,10 +62,10 @@ class GradientMaker:
             pair = slice(place, place + 2)
             weights = flat[start : start + a * b].reshape(a, b)
             start += a * b
-            between = free[pair] if sampled else None
+            between = rows[pair] if sampled else None
             self._multiply(place, data[pair], between, firsts[pair], offsets and offsets[pair], weights)
             if not sampled:
-                weights -= free.products
+                weights -= rows.products
             if offsets is not None:
                 moved[place] = moved[place] - weights @ offsets[place + 1]
                 moved[place + 1] = moved[place + 1] - offsets[place] @ weights

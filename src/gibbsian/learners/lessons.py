@@ -111,7 +111,8 @@ class Lessons:
         self, parts: StackParts, memory: Memory, filled: np.ndarray, places: np.ndarray, rng: np.random.Generator
     ) -> Lesson:
         """Return what the rows at some places teach; what stands in their missing cells may change in place."""
-        return self.lesson(parts, memory, self.clamp(parts, self.rows.renew(self.family, parts, places, filled, rng)), rng)
+        values = self.rows.renew(self.family, parts, places, filled, rng)
+        return self.lesson(parts, memory, self.clamp(parts, values), rng)
 
     def clamp(self, parts: StackParts, values: Array) -> Clamped:
         """Return the hidden units given rows of visible values."""

@@ -22,7 +22,7 @@ from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
-from gibbsian.learners.lessons import LESSONS, Lessons, Memory
+from gibbsian.learners.lessons import LESSONS, Lessons
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.models.family import Layered, Model
@@ -62,7 +62,7 @@ class MinibatchProgress:
 
     theta: np.ndarray
     velocity: np.ndarray
-    memory: Memory
+    memory: Any
     filled: np.ndarray
     seed: np.ndarray
     epoch: int
@@ -124,7 +124,12 @@ class EpochPlan(NamedTuple):
     rates: np.ndarray  # of each minibatch
     parts: list[tuple[slice, float, float]]  # of theta that are penalised alike, with L1 and L2
     momentum: float
-    centred: bool
+
+    def move(self, theta: Any, velocity: Any, gradient: Any, rate: Any) -> None:
+        """Make a step in place: momentum for all, and the penalties of each part; arrays are of either library."""
+        step = layer_kernels(theta).momentum_step
+        for part, l1, l2 in self.parts:
+            step(theta[part], velocity[part], gradient[part], rate, self.momentum, l1, l2)
 
 
 @LEARNERS.register("minibatch", models="layers", epochs=True)
@@ -253,9 +258,9 @@ class Minibatch(Learner):
         prior, corners = bind_prior(self.log_prior, model.family.penalised)
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
-        problem = MinibatchProblem(
-            model, rows, LESSONS.of(model.family)(self, model.family, rows), scale, repr(self.phase(model.family)), *penalties
-        )
+        family = model.family
+        lessons = LESSONS.of(family)(self, family, rows)
+        problem = MinibatchProblem(model, rows, lessons, scale, repr(self.phase(family)), *penalties)
         there = twin("layer_programs")
         if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
             return problem
@@ -343,7 +348,6 @@ class Minibatch(Learner):
             rates=np.array(rates),
             parts=self._penalties(problem),
             momentum=self.momentum,
-            centred=self.centred,
         )
 
     def _taught(
@@ -358,7 +362,7 @@ class Minibatch(Learner):
             gradient = lesson.gradient
             if self.log_prior is not None:
                 gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
-            move(theta, velocity, gradient, rate, plan)
+            plan.move(theta, velocity, gradient, rate)
             memory = lesson.memory
             misfit += float(lesson.misfit) / len(plan.rates)
         return theta, velocity, memory, filled, misfit
@@ -424,13 +428,6 @@ class Minibatch(Learner):
         """Return what keeps these figures, and those of rows held out, in the history of a run."""
         own: list[Callback] = super().monitors(data, held_out)
         return own if held_out is None else [*own, Monitor(HeldOutCurves(data, held_out))]
-
-
-def move(theta: Any, velocity: Any, gradient: Any, rate: Any, plan: EpochPlan) -> None:
-    """Make a step in place: momentum for all, and the penalties of each part; arrays are of either library."""
-    step = layer_kernels(theta).momentum_step
-    for part, l1, l2 in plan.parts:
-        step(theta[part], velocity[part], gradient[part], rate, plan.momentum, l1, l2)
 
 
 def in_layers(model: Any, data: Dataset) -> tuple[Model[Any], Dataset]:

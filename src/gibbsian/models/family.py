@@ -226,7 +226,7 @@ class Model(Shown, Generic[F]):
         return {"family": self.family, "parameters": self.theta.size}
 
     @property
-    def parts(self) -> NamedTuple:
+    def parts(self) -> Any:
         """Named views of theta."""
         return self.family.split(self.theta)
 
@@ -249,7 +249,7 @@ class Model(Shown, Generic[F]):
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
 
-    def at(self, beta: float) -> Self:
+    def at(self, beta: float) -> Model[Any]:
         """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
         if isinstance(self.family, Layered):  # units have measures besides theta
             return self.family.at(self.theta, beta)

@@ -211,19 +211,18 @@ class PathUnits:
         """Return the inputs of the side that is summed out."""
         return self._inputs(1 - self.walked, self.split(x, self.walked))
 
-    def log_weights(self, x: Any, features: Any, beta: Any) -> Any:
+    def log_weights(self, x: Any, features: Any, place: Any) -> Any:
         """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
         family, summed = self.family, 1 - self.walked
-        linear = _beside([self.offsets(place, beta) for place in family.sides[self.walked]])
-        total = layer_kernels(x).dot(x, linear)
-        for place, own in zip(family.sides[summed], self.split(features, summed), strict=True):
-            total = total + family.layers[place].log_normaliser(self.offsets(place, beta) + beta * own)
+        total = layer_kernels(x).dot(x, _beside([self.offsets(at, place) for at in family.sides[self.walked]]))
+        for at, own in zip(family.sides[summed], self.split(features, summed), strict=True):
+            total = total + family.layers[at].log_normaliser(self.offsets(at, place) + place * own)
         return total
 
-    def step(self, features: Any, beta: Any, rng: Any) -> Any:
+    def step(self, features: Any, place: Any, rng: Any) -> Any:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
-        summed = self._draw(1 - self.walked, features, beta, rng)
-        return self._draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), beta, rng)
+        summed = self._draw(1 - self.walked, features, place, rng)
+        return self._draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), place, rng)
 
     def _inputs(self, side: int, others: list[Any]) -> Any:
         values = self.family.spread_side(1 - side, others)
@@ -369,7 +368,8 @@ class LayerPath(SteppedPath):
 
     def exact_draws(self, n_walkers: int, rng: np.random.Generator) -> np.ndarray:
         """Draw states of the even layers."""
-        return self.decode(exact(self.stack).sample_layers(n_walkers, rng)[::2])
+        answers: Any = exact(self.stack)
+        return self.decode(answers.sample_layers(n_walkers, rng)[::2])
 
     def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
         """Return states at the end of chains from the independent units."""

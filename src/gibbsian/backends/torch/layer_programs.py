@@ -8,6 +8,7 @@ call of one fit or walk, they stay on the device.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,6 @@ import torch
 from gibbsian.backends.device import Device, require_card_memory, there
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.streams import Stream
-from gibbsian.models.family import StackParts
-from gibbsian.models.layers.units import spread, states_of, values_of
 
 # What matrix products take besides on a card: six workspaces of 32 MiB, as measured on an H200.
 WORKSPACE = 6 * 2**25
@@ -45,7 +44,7 @@ def each(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     return None if first is None else function(first, *others)
 
 
-def put_parts(parts: StackParts, device: Device, dtype: Any = None) -> StackParts:
+def put_parts(parts: Any, device: Device, dtype: Any = None) -> Any:
     """Return biases and weights on a device."""
     return each(lambda part: device.put(part, dtype), parts)
 
@@ -53,7 +52,7 @@ def put_parts(parts: StackParts, device: Device, dtype: Any = None) -> StackPart
 def require_room(layers: Any, n_rows: int, device: Device) -> None:
     """Refuse chains that would not fit the memory of the device, before they take any."""
     widths = [layer.width for layer in layers]
-    weights = sum(a * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+    weights = sum(a * b for a, b in pairwise(widths))
     require_card_memory(
         device.dtype.itemsize * (weights + 3.0 * n_rows * sum(widths)) + WORKSPACE * device.is_card,
         f"{n_rows} chains of {sum(widths)} columns",
@@ -65,7 +64,7 @@ def require_room(layers: Any, n_rows: int, device: Device) -> None:
 class Chains:
     """Block Gibbs chains of a stack: values of the even layers, drawn again and again by way of the odd ones."""
 
-    def __init__(self, family: Any, parts: StackParts, values: list[Any], device: Device):
+    def __init__(self, family: Any, parts: Any, values: list[Any], device: Device):
         n_chains = len(values[0])
         require_room(family.layers, n_chains, device)
         self.family, self.parts, self.stream = family, put_parts(parts, device), Stream(device.place)
@@ -238,7 +237,7 @@ def lacking(problem: Any, has_prior: bool) -> str:
     """Return why something is not learned on a device; nothing where it is."""
     data, deep = problem.rows.data, not problem.lessons.fills_missing
     others = [
-        (not getattr(problem.lessons.phase, "on_device", False), "has only the free phases 'cd', 'pcd' and 'tempering'"),
+        (not hasattr(problem.lessons.phase, "on_device"), "has only the free phases 'cd', 'pcd' and 'tempering'"),
         (has_prior, "cannot ask for the slope of a `log_prior`"),
         (data.missing is not None and deep, "needs complete rows for a deep machine"),
         (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),
@@ -284,9 +283,9 @@ class Fit:
         self.misfit = torch.zeros((), dtype=torch.float64, device=place)
         self.stream, self.holes = Stream(place), None
         if data.missing is not None:
-            self.holes = device.put(spread(visible, data.missing[data.row_of]), torch.bool)
+            self.holes = device.put(problem.rows.missing_columns(visible), torch.bool)
         else:
-            self._put_rows(lambda some: values_of(visible, data.states[some]))
+            self._put_rows(lambda some: problem.rows.distinct_values(visible, some))
         self.last: tuple[Any, ...] = ()
         self.runs = {size: Repeated(self._step_of(size, plan), self.stream.clock) for size in set(sizes.tolist())}
 
@@ -337,10 +336,9 @@ class Fit:
 
     def _got(self, problem: Any, progress: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
         """Return where learning stands, as NumPy."""
-        filled, data = progress.filled, problem.rows.data
+        filled = progress.filled
         if self.holes is not None:
-            states = states_of(self.family.layers[0], as_numpy(self.rows, np.float64))
-            filled = states[data.missing[data.row_of]].astype(filled.dtype)
+            filled = problem.rows.filled_from(self.family.layers[0], as_numpy(self.rows, np.float64))
         given = progress.theta, progress.velocity, progress.memory
         mine = self.theta, self.velocity, self.memory
         found = each(lambda array, own: as_numpy(own, np.asarray(array).dtype, locked=True), given, mine)
@@ -349,8 +347,6 @@ class Fit:
     # -- steps --------------------------------------------------------------------------------------------------------
     def _step_of(self, size: int, plan: Any) -> Callable[[int], None]:
         """Return the step of minibatches of so many rows."""
-        from gibbsian.learners.minibatch import move  # which asks for this module
-
         within = torch.arange(size, device=self.order.device)
 
         def step(ahead: int) -> None:
@@ -358,7 +354,7 @@ class Fit:
             number = self.stream.clock + ahead
             values = self._values(self.order[self.starts[number] + within])
             lesson = self.lessons.lesson(self.parts, self.memory, self.lessons.clamp(self.parts, values), self.stream)
-            move(self.theta, self.velocity, lesson.gradient, self.rates[number], plan)
+            plan.move(self.theta, self.velocity, lesson.gradient, self.rates[number])
             each(_fill, self.memory, lesson.memory)
             self.misfit += lesson.misfit
 
@@ -395,7 +391,7 @@ def predicted_bytes(problem: Any, progress: Any, plan: Any, dtype: Any, n_rows: 
 
 # == figures ==========================================================================================================
 def unit_scores(
-    owner: Any, family: Any, parts: StackParts, values: Callable[[], np.ndarray], units: np.ndarray
+    owner: Any, family: Any, parts: Any, values: Callable[[], np.ndarray], units: np.ndarray
 ) -> np.ndarray | None:
     """Return ``log P(v_i | all others)`` of a unit of each row of values, for each row of `units`.
 

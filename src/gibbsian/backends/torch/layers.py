@@ -115,8 +115,9 @@ def _padding(edges: tuple[int, ...], device: Any) -> _Padding:
     starts, sizes = np.array(edges[:-1]), np.diff(edges)
     inside = np.arange(sizes.max()) < sizes[:, None]
     cells = np.where(inside, starts[:, None] + np.arange(sizes.max()), sizes.sum())
-    cells, columns, last = (torch.from_numpy(part).to(device) for part in (cells, np.flatnonzero(inside), sizes - 1))
-    return _Padding(cells, columns, last, bool(inside.all()))
+    columns, last = np.flatnonzero(inside), sizes - 1
+    there = [torch.from_numpy(part).to(device) for part in (cells, columns, last)]
+    return _Padding(there[0], there[1], there[2], bool(inside.all()))
 
 
 def _split(fields: Tensor, edges: np.ndarray) -> tuple[Tensor, _Padding]:

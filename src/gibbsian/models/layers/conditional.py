@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gibbsian.blocks import spans
+from gibbsian.errors import ArgumentError
 from gibbsian.models.family import Units
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.layers.stack import LayeredFamily, glorot_scale
 from gibbsian.models.layers.units import GaussianUnits, values_of
 from gibbsian.startup import softmax
@@ -90,12 +92,27 @@ class ConditionalFamily(LayeredFamily):
         parts.upward[:] = deviation * rng.standard_normal(parts.upward.shape)
         return theta
 
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter."""
+        return [f"theta[{number}]" for number in range(self.n_parameters)]
+
+    def interactions(self, theta: Array) -> Interactions:
+        """Refuse: inputs have no distribution."""
+        raise ArgumentError("a conditional model has no network of interactions", "learn a joint distribution")
+
     # -- distribution -------------------------------------------------------------------------------------------------
     def log_evidence(self, theta: Array, v: Array) -> Array:
         """Return ``log P(y | x) + log Z(x)`` of rows of values, inputs and outputs, the hidden units summed out."""
         parts = self.split(theta)
         biases, weights = self.upward(parts)
         return self.slopes(parts, v)[0] + self.layers[2].log_normaliser(v @ weights + biases)
+
+    def log_weights(self, theta: Array, x: Array) -> Array:
+        """Return ``log P(y, h | x) + log Z(x)`` of complete rows."""
+        parts, (inputs, outputs, hidden) = self.split(theta), self.encode(x)
+        v = np.hstack([inputs, outputs])
+        biases, weights = self.upward(parts)
+        return self.slopes(parts, v)[0] + np.einsum("mk,mk->m", v @ weights + biases, hidden)
 
     def output_probabilities(self, theta: Array, x: np.ndarray, listed: np.ndarray) -> np.ndarray:
         """Return the probabilities of listed states of the outputs, all that there are, at each row of inputs."""

@@ -125,7 +125,7 @@ class StackFamily(LayeredFamily):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> gb.models.StackFamily((gb.models.SpinUnits(3), gb.models.SpinUnits(2), gb.models.SpinUnits(2))).build().theta.size
+        >>> gb.models.StackFamily([gb.models.SpinUnits(n) for n in (3, 2, 2)]).build().theta.size
         17
         """
         n = len(self.layers)
@@ -251,7 +251,7 @@ class StackFamily(LayeredFamily):
         --------
         >>> import numpy as np, gibbsian as gb
         >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(2), gb.models.BinaryUnits(1))).build()
-        >>> np.exp(rbm.family.log_weights_of_side(rbm.parts, 0, [np.zeros((1, 2)), None]))   # two states of a hidden unit
+        >>> np.exp(rbm.family.log_weights_of_side(rbm.parts, 0, [np.zeros((1, 2)), None]))   # two hidden states
         array([2.])
         """
         values = [None if part is None else np.asarray(part, dtype=np.float64) for part in values]
