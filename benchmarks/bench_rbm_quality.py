@@ -26,8 +26,7 @@ from gibbsian.diagnostics import log_partition_interval
 from gibbsian.diagnostics.likelihood import LogLikelihood
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -92,7 +91,7 @@ def fit_rbms(training: np.ndarray, n_hidden: int, seconds: float, test: np.ndarr
 
 def _rbms(states: np.ndarray, n_hidden: int, seconds: float, runs: list[str]) -> dict[str, RestrictedModel]:
     """Return rbms' machines by their rates and seeds."""
-    layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
+    layers = BinaryUnits(states.shape[1]), BinaryUnits(n_hidden)
     with tempfile.TemporaryDirectory() as folder:
         rows, out = Path(folder) / "rows.npy", Path(folder) / "out.npz"
         np.save(rows, states)
@@ -198,7 +197,7 @@ def fit_ours(
     rows = Dataset.of_states(states.astype(np.int8), "binary")
     settings = {"learning_rate": 0.2, "batch_size": batch_size(len(states)), **settings}
     learner = Minibatch(max_iter=epochs, **settings)
-    start = learner.start(RestrictedModel.build(BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)), rows, rng)
+    start = learner.start(RestrictedModel.build(BinaryUnits(states.shape[1]), BinaryUnits(n_hidden)), rows, rng)
     model = run(learner, start, rows, rng, max_iter=epochs).model
     return model, time.process_time() - started
 
@@ -214,7 +213,7 @@ def fit_sklearn(
     started = time.process_time()
     rbm = BernoulliRBM(n_hidden, learning_rate=rate, n_iter=epochs, random_state=seed).fit(states.astype(np.float64))
     elapsed = time.process_time() - started
-    layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
+    layers = BinaryUnits(states.shape[1]), BinaryUnits(n_hidden)
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
     return RestrictedModel.build(*layers, *parts), elapsed
 

@@ -13,8 +13,7 @@ from gibbsian.data import Dataset
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from timing import best_of
 
@@ -31,7 +30,7 @@ def rows(n_rows: int = N_ROWS) -> Dataset:
 
 def machine(n_hidden: int = N_HIDDEN) -> RestrictedModel:
     """Return a machine with weights as they are after learning."""
-    rng, layers = np.random.default_rng(1), (BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
+    rng, layers = np.random.default_rng(1), (BinaryUnits(N_VISIBLE), BinaryUnits(n_hidden))
     parts = rng.normal(-2, 1, N_VISIBLE), rng.normal(0, 1, n_hidden), rng.normal(0, 0.1, (N_VISIBLE, n_hidden))
     return RestrictedModel.build(*layers, *parts)
 
@@ -51,7 +50,7 @@ def epoch_seconds(batch_size: int, n_hidden: int = N_HIDDEN, n_epochs: int = 20)
     """Median seconds of an epoch, centred, with what is watched, from the end of one to that of the next."""
     data, clock = rows(), Clock()
     learner = Minibatch(max_iter=n_epochs, batch_size=batch_size, learning_rate=0.01, dtype="float32")
-    blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
+    blank = RestrictedModel.build(BinaryUnits(N_VISIBLE), BinaryUnits(n_hidden))
     start = learner.start(blank, data, np.random.default_rng(0))
     with on_device("cuda"):
         run(learner, start, data, 0, [*learner.monitors(data, None), clock], max_iter=n_epochs)

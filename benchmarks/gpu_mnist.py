@@ -19,8 +19,7 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
 
@@ -42,7 +41,7 @@ def learned(rows: np.ndarray, seconds: float, **settings: object) -> tuple[Restr
     """Return a machine that was trained for some time, with epochs and seconds."""
     data, blank = (
         Dataset.of_states(rows, "binary"),
-        RestrictedModel.build(BinaryLayer(rows.shape[1]), BinaryLayer(N_HIDDEN)),
+        RestrictedModel.build(BinaryUnits(rows.shape[1]), BinaryUnits(N_HIDDEN)),
     )
 
     def fitted(n_epochs: int) -> tuple[RestrictedModel, np.ndarray]:

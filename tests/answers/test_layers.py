@@ -12,23 +12,20 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from layered_systems import rows_of
 
 STACKS = {
-    "binary-3": (BinaryLayer(6), BinaryLayer(5), BinaryLayer(4)),
-    "spin-4": (SpinLayer(4), SpinLayer(3), SpinLayer(3), SpinLayer(2)),
-    "mixed": (CategoricalLayer((3, 2)), BinaryLayer(3), SpinLayer(3)),
+    "binary-3": (BinaryUnits(6), BinaryUnits(5), BinaryUnits(4)),
+    "spin-4": (SpinUnits(4), SpinUnits(3), SpinUnits(3), SpinUnits(2)),
+    "mixed": (CategoricalUnits((3, 2)), BinaryUnits(3), SpinUnits(3)),
 }
 
 
 def random_machine(layers, seed=0, temperature=1.2, scale=0.8):
     rng = np.random.default_rng(seed)
-    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+    return DeepModel(layers, scale * rng.standard_normal(stack(layers).theta.size), temperature)
 
 
 def random_network(layers, seed=0, scale=0.8):
@@ -116,7 +113,7 @@ def test_common_random_numbers_leave_rows_alone():
 
 def test_variational_bound_is_right_on_average():
     """The mean of log P(v, h) - log Q(h | v) over Q, by enumeration, is what two draws estimate from below."""
-    network = random_network((BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)), seed=4)
+    network = random_network((BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)), seed=4)
     rows = all_rows(network)
     v = network.visible.encode(rows.states)
     hidden = network.layers[1].enumerate(0, 4)
@@ -147,7 +144,7 @@ def test_missing_cells_are_bounded_or_refused():
 
 
 def test_gaussian_rows_have_densities():
-    model = random_machine((GaussianLayer(1, (0.7,)), BinaryLayer(3), BinaryLayer(2)), seed=6)
+    model = random_machine((GaussianUnits(1, (0.7,)), BinaryUnits(3), BinaryUnits(2)), seed=6)
     grid = np.linspace(-20, 20, 4001)
     rows = rows_of(model.visible, grid[:, None])
     found = log_likelihood(model, rows, False)
@@ -158,9 +155,9 @@ def test_gaussian_rows_have_densities():
 
 
 def test_interval_is_reported_where_log_partition_is_out_of_reach():
-    layers = (BinaryLayer(30), BinaryLayer(28), BinaryLayer(10))
+    layers = (BinaryUnits(30), BinaryUnits(28), BinaryUnits(10))
     rng = np.random.default_rng(0)
-    model = DeepModel(layers, 0.1 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    model = DeepModel(layers, 0.1 * rng.standard_normal(stack(layers).theta.size))
     rows = rows_of(model.visible, rng.integers(0, 2, (20, 30)))
     found = log_likelihood(model, rows, False, n_samples=50, betas=100)
     assert isinstance(found.log_partition, LogPartitionInterval)
@@ -252,7 +249,7 @@ def test_a_network_sums_over_the_completions_of_a_row():
 
 def test_no_expectation_over_chains_has_an_error_of_zero():
     biases = np.full(6, -9.0)  # hardly ever on: no draw differs
-    model = RestrictedModel.build(BinaryLayer(6), BinaryLayer(3), visible_biases=biases)
+    model = restricted(BinaryUnits(6), BinaryUnits(3), visible_biases=biases)
     answers = answers_about(model)
     truth, found = answers.expect(None), answers.expect(np.random.default_rng(0), "gibbs", 500)
     assert found.stderr.min() >= 1.5 / 500

@@ -9,9 +9,7 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.inference import ENGINES, exact, plan_exact, predict_cost
 from gibbsian.models import FullSpanModel
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import as_layer
+from gibbsian.models.layers.units import as_units
 from layered_systems import all_values, random_machine
 from systems import ask, exact_law, models_with_domains, random_model_of
 
@@ -27,9 +25,9 @@ def _full_span(rng):
 
 
 def _stack(kind, rng):
-    layers = [as_layer(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
+    layers = [as_units(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
     if kind == "deep":
-        zeros = DeepModel.build(layers)
+        zeros = stack(layers)
         return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
     machines = [random_machine(lower, upper, rng) for lower, upper in pairwise(layers)]
     return BeliefNetwork.stack(machines)

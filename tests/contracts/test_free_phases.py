@@ -10,7 +10,6 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
-from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     data_rows,
@@ -120,7 +119,7 @@ def lesson(model) -> tuple[RestrictedModel, Dataset]:
     """A start, and rows of a machine of spins in which two groups of columns agree, in either coding."""
     rng = np.random.default_rng(2)
     weights = [[0.9, 0.1], [0.8, -0.2], [0.1, 0.9], [-0.2, 0.8], [0.6, 0.6]]
-    rows = rows_of(RestrictedModel.build(layer_of("spin", 5), layer_of("spin", 2), weights=weights), 600, rng)
+    rows = rows_of(restricted(layer_of("spin", 5), layer_of("spin", 2), weights=weights), 600, rng)
     if model.visible.kind == "binary":
         rows = data_rows((rows.states + 1) // 2)
     layers = layer_of(model.visible.kind, 5), layer_of(model.visible.kind, 2)

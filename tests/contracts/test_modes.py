@@ -13,7 +13,7 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import MODELS, BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, PairwiseModel, SpinLayer
+from gibbsian.models import MODELS, BeliefNetwork, BinaryUnits, CategoricalUnits, DeepModel, PairwiseModel, SpinUnits
 from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixture import Mixture
 from gibbsian.models.von_mises_fisher import unit_rows
@@ -38,9 +38,9 @@ def _hidden_span(rng):
 
 
 def _stack(kind, visible, rng):
-    layers = (visible, SpinLayer(3), BinaryLayer(2))
+    layers = (visible, SpinUnits(3), BinaryUnits(2))
     if kind == "deep":
-        zeros = DeepModel.build(layers)
+        zeros = stack(layers)
         return zeros.replace(rng.normal(size=zeros.theta.size))
     return BeliefNetwork.stack([random_machine(a, b, rng) for a, b in pairwise(layers)])
 
@@ -58,16 +58,16 @@ def _machines(rng):
     )
 
 
-FIVE = CategoricalLayer((2, 3, 2, 2, 3))
+FIVE = CategoricalUnits((2, 3, 2, 2, 3))
 CASES = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "pairwise-hidden": _hidden,
     "full-span-hidden": _hidden_span,
     "restricted": lambda rng: random_machine("spin", "binary", rng),
     "restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
-    "deep": lambda rng: _stack("deep", BinaryLayer(5), rng),
+    "deep": lambda rng: _stack("deep", BinaryUnits(5), rng),
     "deep-categories": lambda rng: _stack("deep", FIVE, rng),
-    "belief-network": lambda rng: _stack("network", BinaryLayer(5), rng),
+    "belief-network": lambda rng: _stack("network", BinaryUnits(5), rng),
     "categorical-mixture": _classes,
     "machine-mixture": _machines,
 }
@@ -246,10 +246,10 @@ def test_a_restricted_machine_of_real_rows_is_climbed(nodes, rng):
 
 
 def test_a_deep_machine_of_real_rows_is_refused_in_words(rng):
-    layers = (gb.models.GaussianLayer(2), BinaryLayer(2), BinaryLayer(2))
+    layers = (gb.models.GaussianUnits(2), BinaryUnits(2), BinaryUnits(2))
     rows = gb.Dataset.read(rng.normal(size=(5, 2)), coding="real")
     with pytest.raises(ArgumentError, match="restricted machine"):
-        answers_about(DeepModel.build(layers)).most_probable(given(rows, None), Search(rng))
+        answers_about(stack(layers)).most_probable(given(rows, None), Search(rng))
 
 
 # -- temperature ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, RestrictedModel, SpinLayer
+from gibbsian.models import BeliefNetwork, BinaryUnits, CategoricalUnits, DeepModel, RestrictedModel, SpinUnits
 from gibbsian.models.independent_columns import IndependentColumnsMixture
 from systems import exact_law, models_with_domains, random_model_of
 
@@ -29,7 +29,7 @@ def restricted(rng, *layers):
 
 
 def deep(rng, *layers):
-    zeros = DeepModel.build(layers)
+    zeros = stack(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 
@@ -44,11 +44,11 @@ def classes(rng, *_):
 
 
 OTHERS = {
-    "restricted-spin": (restricted, SpinLayer(3), SpinLayer(2)),
-    "restricted-mixed": (restricted, CategoricalLayer((2, 3)), BinaryLayer(2)),
-    "deep": (deep, BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "belief-network": (network, SpinLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "belief-network-of-categories": (network, BinaryLayer(2), CategoricalLayer((2, 3)), SpinLayer(1)),
+    "restricted-spin": (restricted, SpinUnits(3), SpinUnits(2)),
+    "restricted-mixed": (restricted, CategoricalUnits((2, 3)), BinaryUnits(2)),
+    "deep": (deep, BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "belief-network": (network, SpinUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "belief-network-of-categories": (network, BinaryUnits(2), CategoricalUnits((2, 3)), SpinUnits(1)),
     "classes": (classes,),
 }
 PLAIN = {f"{name}-{domain.name}": (name, domain) for name, domain in models_with_domains(4)}

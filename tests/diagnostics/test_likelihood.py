@@ -10,8 +10,7 @@ from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers.annealing import AnnealedRun
 from layered_systems import all_values, random_machine, rows_of
 from systems import exact_law, random_model, sampled_data
@@ -78,7 +77,7 @@ def test_missing_cells_are_summed_out(rng):
 
 
 def test_large_machines_give_an_interval_and_refuse_the_exact_sum():
-    model = RestrictedModel.build(BinaryLayer(40), BinaryLayer(30))
+    model = restricted(BinaryUnits(40), BinaryUnits(30))
     data, rng = rows_of(model.visible, np.repeat([[0], [1]], 40, axis=1)), np.random.default_rng(0)
     found = answers_about(model).log_likelihood(data, rng, 10, 20)
     assert not found.exact

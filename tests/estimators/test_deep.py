@@ -18,9 +18,7 @@ from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.layers import recognition_bounds
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, SpinLayer
+from gibbsian.models.layers.units import BinaryUnits, SpinUnits
 from layered_systems import bits, small_machine
 from layered_systems import dbm as DBM
 from layered_systems import dbn as DBN
@@ -376,7 +374,7 @@ class TestBeliefNetworkScores:
         assert dbn.score(self.X) < dbn.log_likelihood(self.X, exact=True).lower
 
     def test_rows_are_scored_alike_alone_and_together(self):
-        layers = [BinaryLayer(4), SpinLayer(6), SpinLayer(3), BinaryLayer(2)]
+        layers = [BinaryUnits(4), SpinUnits(6), SpinUnits(3), BinaryUnits(2)]
         zeros = BeliefNetwork.zeros(layers)
         network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
         together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)

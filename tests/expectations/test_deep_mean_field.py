@@ -11,21 +11,20 @@ from scipy.special import expit, logsumexp
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import DeepMeanField
 from gibbsian.expectations.deep_mean_field import log_weight_bound, upward_means
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 
 STACKS = {
-    "binary-3": (BinaryLayer(3), BinaryLayer(3), BinaryLayer(2)),
-    "spin-4": (SpinLayer(2), SpinLayer(2), SpinLayer(3), SpinLayer(2)),
-    "categories": (CategoricalLayer((3, 2)), BinaryLayer(2), SpinLayer(3)),
-    "gaussian": (GaussianLayer(2, (0.5, 2.0)), BinaryLayer(3), BinaryLayer(2)),
-    "two": (SpinLayer(3), BinaryLayer(2)),
+    "binary-3": (BinaryUnits(3), BinaryUnits(3), BinaryUnits(2)),
+    "spin-4": (SpinUnits(2), SpinUnits(2), SpinUnits(3), SpinUnits(2)),
+    "categories": (CategoricalUnits((3, 2)), BinaryUnits(2), SpinUnits(3)),
+    "gaussian": (GaussianUnits(2, (0.5, 2.0)), BinaryUnits(3), BinaryUnits(2)),
+    "two": (SpinUnits(3), BinaryUnits(2)),
 }
 
 
 def machine_and_rows(name, seed, scale=1.0):
     layers, rng = STACKS[name], np.random.default_rng(seed)
-    theta = scale * rng.standard_normal(DeepModel.build(layers).theta.size)
+    theta = scale * rng.standard_normal(stack(layers).theta.size)
     rows = layers[0].draw(np.zeros((12, layers[0].width)), rng)
     return DeepModel(layers, theta, 0.8), rows
 
@@ -105,8 +104,8 @@ def test_mistakes_are_named():
 
 
 def test_the_first_pass_hears_from_below_twice_but_at_the_top(rng):
-    layers = (BinaryLayer(3), BinaryLayer(2), SpinLayer(2))
-    template = DeepModel.build(layers)
+    layers = (BinaryUnits(3), BinaryUnits(2), SpinUnits(2))
+    template = stack(layers)
     model = DeepModel(layers, rng.normal(size=template.theta.size), 1.4)
     v = layers[0].enumerate(0, 8).astype(float)
     first = expit((2 * v @ model.weights[0] + model.biases[1]) / 1.4)

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 import gibbsian as gb
 from gibbsian.expectations.block_chains import spatial_moments
-from gibbsian.models import BinaryLayer, GaussianLayer
+from gibbsian.models import BinaryUnits, GaussianUnits
 from layered_systems import joint_law, random_machine, statistics_of
 
 DISCRETE = [("categorical", "binary"), ("categorical", "categorical"), ("spin", "categorical")]
@@ -27,7 +27,7 @@ def test_unbiased_at_the_exact_law(rng, visible, hidden, region):
 
 
 def gaussian_machine(rng, scale=1.0):
-    machine = random_machine(GaussianLayer(3, (1.0, 0.7, 1.5)), BinaryLayer(4), rng, scale=scale, temperature=1.2)
+    machine = random_machine(GaussianUnits(3, (1.0, 0.7, 1.5)), BinaryUnits(4), rng, scale=scale, temperature=1.2)
     return machine, rng.normal(size=(1, 3)), (rng.random((1, 4)) < 0.5).astype(float)
 
 

@@ -16,17 +16,15 @@ from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners.deep_lessons import DeepLessons, centred_gradient
 from gibbsian.learners.filling import EpochRows
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.storage import Checkpoint
 from layered_systems import data_rows, trained
 
 STACKS = {
-    "binary-3": (BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "spin-4": (SpinLayer(2), SpinLayer(2), SpinLayer(3), SpinLayer(2)),
-    "categories": (CategoricalLayer((3, 2)), BinaryLayer(2), SpinLayer(3)),
-    "gaussian": (GaussianLayer(2, (0.5, 2.0)), BinaryLayer(3), BinaryLayer(2)),
+    "binary-3": (BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "spin-4": (SpinUnits(2), SpinUnits(2), SpinUnits(3), SpinUnits(2)),
+    "categories": (CategoricalUnits((3, 2)), BinaryUnits(2), SpinUnits(3)),
+    "gaussian": (GaussianUnits(2, (0.5, 2.0)), BinaryUnits(3), BinaryUnits(2)),
 }
 
 
@@ -45,7 +43,7 @@ class ExactPhase:
 
 def random_machine(layers, seed=0, temperature=1.3, scale=0.7):
     rng = np.random.default_rng(seed)
-    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+    return DeepModel(layers, scale * rng.standard_normal(stack(layers).theta.size), temperature)
 
 
 def random_rows(layer, n_rows, seed=0, missing=0.0):
@@ -121,7 +119,7 @@ LEARNERS = {
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
     learner, build = LEARNERS[name]
-    rows, start = digits_like(), build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    rows, start = digits_like(), build([BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)])
     start = start.replace(0.1 * np.random.default_rng(5).standard_normal(start.theta.size))
     whole = trained(learner, start, rows, np.random.default_rng(0))
     path = tmp_path / "fit.checkpoint"
@@ -149,8 +147,8 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
 def test_training_raises_the_exact_likelihood(free_phase):
     rows = digits_like(n_rows=300)
     rng = np.random.default_rng(1)
-    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
-    start = DeepModel(layers, 0.05 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    layers = [BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)]
+    start = DeepModel(layers, 0.05 * rng.standard_normal(stack(layers).theta.size))
     learner = Minibatch(max_iter=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
     values = rows.states.astype(float)
 
@@ -171,7 +169,7 @@ def test_weights_of_rows_stand_for_repeated_rows():
 
 def test_penalties_act_on_weights_only():
     rows, rng = digits_like(), np.random.default_rng(3)
-    start = DeepModel.build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    start = stack([BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)])
     start = start.replace(0.1 * rng.standard_normal(start.theta.size))
     learner = Minibatch(max_iter=10, learning_rate=0.1, batch_size=20)
     sparse = trained(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
@@ -184,7 +182,7 @@ def test_penalties_act_on_weights_only():
 
 def test_single_precision_stays_single():
     rows = digits_like()
-    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
+    layers = [BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)]
     for learner, build in LEARNERS.values():
         template = build(layers)
         single = replace(learner, max_iter=2, l1=0.01, l2=0.01, dtype="float32")
@@ -194,7 +192,7 @@ def test_single_precision_stays_single():
 
 def test_mistakes_are_named():
     rows, rng = digits_like(), np.random.default_rng(0)
-    model = DeepModel.build([BinaryLayer(7), BinaryLayer(4)])
+    model = stack([BinaryUnits(7), BinaryUnits(4)])
     with pytest.raises(DataError, match="7 visible units but the rows have 8"):
         Minibatch().init(model, rows, rng)
     with pytest.raises(ArgumentError, match="momentum=1 must be"):
@@ -206,4 +204,4 @@ def test_mistakes_are_named():
     with pytest.raises(ArgumentError, match="learning_rate=0 must be above 0"):
         Minibatch(learning_rate=0)
     with pytest.raises(ArgumentError, match="directed layers of a belief network"):
-        Minibatch().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), rows, rng)
+        Minibatch().init(BeliefNetwork.zeros([BinaryUnits(8), BinaryUnits(4)]), rows, rng)

@@ -11,8 +11,7 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners import Learner, Minibatch
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
-from gibbsian.models.layers import BinaryLayer, GaussianLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, GaussianUnits
 from gibbsian.optimizers import Decay
 from layered_systems import (
     DISCRETE,
@@ -46,7 +45,7 @@ def strong_machine(visible, hidden, rng, n_visible=6, n_hidden=2):
     v, h = (layer.means(np.zeros((1, layer.width)))[0] for layer in (weak.visible, weak.hidden))
     size = {"binary": 5.0, "spin": 1.2, "categorical": 4.0}[visible] / (1.0 if hidden == "binary" else 2.0)
     weights = size * rng.choice([-1.0, 1.0], weak.weights.shape)
-    return RestrictedModel.build(weak.visible, weak.hidden, -weights @ h, -v @ weights, weights)
+    return restricted(weak.visible, weak.hidden, -weights @ h, -v @ weights, weights)
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def test_comes_close_to_the_law_that_made_the_rows(visible, hidden, rng):
 def test_gaussian_units_learn_two_clusters(rng):
     which = rng.random(2000) < 0.3
     rows = data_rows(np.where(which[:, None], 2.0, -1.0) + rng.normal(size=(2000, 2)))
-    start = start_model(GaussianLayer(2), BinaryLayer(1), rows, rng)
+    start = start_model(GaussianUnits(2), BinaryUnits(1), rows, rng)
     fit = trained(Minibatch(max_iter=60, learning_rate=0.05, batch_size=50), start, rows, rng)
     means = fit.model.visible_means(np.array([[0.0], [1.0]]))
     means = means[np.argsort(means[:, 0])]
@@ -111,7 +110,7 @@ def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
 
 
 def test_the_start_has_the_means_of_the_rows_at_any_temperature(rows, rng):
-    start = start_model(BinaryLayer(6), BinaryLayer(2), rows, rng, temperature=3.0)
+    start = start_model(BinaryUnits(6), BinaryUnits(2), rows, rng, temperature=3.0)
     np.testing.assert_allclose(start.visible_means(np.zeros((1, 2)))[0], rows.states.mean(axis=0), atol=1e-3)
 
 
@@ -268,7 +267,7 @@ def test_rows_that_do_not_fit_are_refused(rng):
 
 def test_a_column_that_never_varies_keeps_finite_biases(rng):
     rows = data_rows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
-    start = start_model(BinaryLayer(3), BinaryLayer(2), rows, rng)
+    start = start_model(BinaryUnits(3), BinaryUnits(2), rows, rng)
     np.testing.assert_allclose(start.visible_biases[:2], [np.log(101), -np.log(101)])
 
 

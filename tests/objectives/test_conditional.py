@@ -7,8 +7,7 @@ from sklearn.linear_model import LogisticRegression
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError
 from gibbsian.learners import MCL, MCPLE
-from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel, GaussianLayer, RestrictedModel, SpinLayer
-from gibbsian.models.joined_layer import JoinedLayer
+from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalModel, GaussianUnits, RestrictedModel, SpinUnits
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood
 from systems import dataset_of, exact_law, models_with_domains, random_model_of, sampled_data
 
@@ -81,11 +80,11 @@ def test_hidden_units_are_summed_out(domain, rng):
 
 
 LAYERS = {
-    "binary": (BinaryLayer(4), BinaryLayer(2)),
-    "spin": (SpinLayer(4), SpinLayer(2)),
-    "categories": (CategoricalLayer((2, 3, 2, 3)), BinaryLayer(2)),
-    "numbers and a label": (JoinedLayer((GaussianLayer(3, (0.5, 1.0, 2.0)), CategoricalLayer((3,)))), BinaryLayer(2)),
-    "bits and a label": (JoinedLayer((BinaryLayer(3), CategoricalLayer((3,)))), SpinLayer(2)),
+    "binary": (BinaryUnits(4), BinaryUnits(2)),
+    "spin": (SpinUnits(4), SpinUnits(2)),
+    "categories": (CategoricalUnits((2, 3, 2, 3)), BinaryUnits(2)),
+    "numbers and a label": (JoinedLayer((GaussianUnits(3, (0.5, 1.0, 2.0)), CategoricalUnits((3,)))), BinaryUnits(2)),
+    "bits and a label": (JoinedLayer((BinaryUnits(3), CategoricalUnits((3,)))), SpinUnits(2)),
 }
 
 
@@ -94,7 +93,7 @@ LAYERS = {
 def test_discriminative_restricted_machine(kind, holes, rng):
     """P(y | x) is the weight of the row over the sum of its weights with every label: the closed form of the RBM."""
     visible, hidden = LAYERS[kind]
-    model = RestrictedModel.build(visible, hidden)
+    model = restricted(visible, hidden)
     model = model.replace(rng.normal(size=model.theta.size))
     states = visible.decode(visible.draw(rng.normal(size=(25, visible.width)), rng))
     coding, states = (kind, states) if kind in ("binary", "spin") else ("real", states.astype(float))
@@ -116,15 +115,15 @@ def test_discriminative_restricted_machine(kind, holes, rng):
     np.testing.assert_allclose(*slopes(function, model.theta, rng), atol=1e-7)
 
 
-@pytest.mark.parametrize("outputs", [CategoricalLayer((3,)), BinaryLayer(2)], ids=["classes", "labels"])
+@pytest.mark.parametrize("outputs", [CategoricalUnits((3,)), BinaryUnits(2)], ids=["classes", "labels"])
 @pytest.mark.parametrize("n_hidden", [0, 2])
 def test_conditional_model_with_inputs(outputs, n_hidden, rng):
     """The energy is written out here once more, over all outputs and hidden states."""
-    model = ConditionalModel.zeros(2, outputs, BinaryLayer(n_hidden))
+    model = ConditionalModel.zeros(2, outputs, BinaryUnits(n_hidden))
     model = model.replace(rng.normal(size=model.theta.size))
     b, c, direct, inward, upward = model.parts
     x, every = rng.normal(size=(6, 2)), outputs.enumerate(0, int(outputs.n_states))
-    h = BinaryLayer(n_hidden).enumerate(0, 2**n_hidden)
+    h = BinaryUnits(n_hidden).enumerate(0, 2**n_hidden)
     energies = ((b + x @ direct) @ every.T)[:, :, None] + ((c + x @ inward) @ h.T)[:, None] + (every @ upward @ h.T)
     weights = np.exp(energies).sum(axis=2)
     law = weights / weights.sum(axis=1, keepdims=True)

@@ -154,8 +154,8 @@ def test_walkers_that_are_dealt_out_go_the_same_way(kind, rng):
     if kind == "variables":
         path = variable_path(random_model(gb.graphs.grid(2, 3), rng))
     else:
-        layers = gb.models.BinaryLayer(4), gb.models.BinaryLayer(3)
-        machine = gb.models.RestrictedModel.build(*layers, weights=rng.normal(size=(4, 3)))
+        layers = gb.models.BinaryUnits(4), gb.models.BinaryUnits(3)
+        machine = restricted(*layers, weights=rng.normal(size=(4, 3)))
         path = gb.samplers.layer_path(machine, summed="visible", rng=rng)
     sizes = []
 

@@ -7,8 +7,7 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.errors import ArgumentError, MixingWarning
-from gibbsian.models.layers import BinaryLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, SpinUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import PAIRS, all_values, log_partition, random_machine
@@ -37,7 +36,7 @@ def test_base_partition_is_a_plain_sum(rng, kind):
 
 
 def test_base_rates_of_data_with_missing_cells():
-    model = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1))
+    model = restricted(BinaryUnits(2), BinaryUnits(1))
     base = layer_path(model, gb.Dataset.read([[1, 1], [1, None], [0, 1], [0, None]], coding="binary")).base
     rates = 0.99 * np.array([0.5, 1.0 - 1e-12]) + 0.005
     np.testing.assert_allclose(1 / (1 + np.exp(-base.visible)), rates, atol=1e-9)
@@ -45,7 +44,7 @@ def test_base_rates_of_data_with_missing_cells():
 
 def test_machine_without_weights_is_met_exactly(rng):
     model = random_machine("binary", "spin", rng)
-    model = RestrictedModel.build(model.visible, model.hidden, model.visible_biases, model.hidden_biases)
+    model = restricted(model.visible, model.hidden, model.visible_biases, model.hidden_biases)
     interval = log_partition_interval(
         layer_path(model, "biases"), annealing=Annealing(20, 10), rng=0, burn_in=5, warn=False
     )
@@ -85,7 +84,7 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
 
 def test_adapted_ladder_narrows_the_errors():
     """All is decided at small inverse temperatures, where an even ladder has few steps."""
-    model = RestrictedModel.build(SpinLayer(10), SpinLayer(10), weights=np.full((10, 10), 1.0))
+    model = restricted(SpinUnits(10), SpinUnits(10), weights=np.full((10, 10), 1.0))
     plain, path = Annealing(100, 60), layer_path(model, "biases")
     adapted = plain.adapted(path, rng=0)
     assert len(adapted.ladder) == 61

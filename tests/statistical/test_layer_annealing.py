@@ -5,8 +5,7 @@ import pytest
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.inference import exact
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import random_machine
@@ -18,7 +17,7 @@ def trained_like(rng, strength=0.7) -> RestrictedModel:
     """Strong weights in few directions, as learning from patterns leaves them: two patterns and their complements."""
     patterns = rng.choice([-1.0, 1.0], size=(2, 30))
     weights = strength * np.repeat(patterns.T, 5, axis=1) + rng.normal(scale=0.3, size=(30, 10))
-    return RestrictedModel.build(BinaryLayer(30), BinaryLayer(10), -0.5 * weights.sum(axis=1), None, weights)
+    return restricted(BinaryUnits(30), BinaryUnits(10), -0.5 * weights.sum(axis=1), None, weights)
 
 
 MACHINES = {

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 import gibbsian as gb
 from gibbsian.domain import CODINGS, CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.storage import (
     StoredModel,
     read_model,
@@ -75,10 +72,10 @@ def models_to_store(rng):
         zeros = model.zeros(graph, CATEGORIES.domain)
         yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
     yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
-    yield RestrictedModel.build(SpinLayer(3), SpinLayer(2), [0.5, 0.0, -1.0], temperature=0.5), spin
-    yield RestrictedModel.build(CategoricalLayer((2, 3, 2)), BinaryLayer(2), hidden_biases=[1.0, 2.0]), CATEGORIES
-    yield RestrictedModel.build(GaussianLayer(3, (0.1, 1.0, 7.0)), BinaryLayer(1), [0.5, 0.0, -1.0]), None
-    layers = (SpinLayer(3), SpinLayer(2), SpinLayer(1))
+    yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0], temperature=0.5), spin
+    yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), hidden_biases=[1.0, 2.0]), CATEGORIES
+    yield restricted(GaussianUnits(3, (0.1, 1.0, 7.0)), BinaryUnits(1), [0.5, 0.0, -1.0]), None
+    layers = (SpinUnits(3), SpinUnits(2), SpinUnits(1))
     for model, n_parameters in ((DeepModel, 14), (BeliefNetwork, 16)):
         yield model(layers, rng.normal(size=n_parameters), 1.5), spin
 

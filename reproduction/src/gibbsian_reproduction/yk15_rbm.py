@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, Run, run
 from gibbsian.learners.callbacks import Monitor
-from gibbsian.models import BinaryLayer, RestrictedModel
+from gibbsian.models import BinaryUnits, RestrictedModel
 from gibbsian.samplers import BlockGibbs
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
@@ -63,7 +63,7 @@ def _digits() -> np.ndarray:
 def _trial(rng: np.random.Generator) -> Trial:
     digits = _digits()[rng.permutation(len(_digits()))]
     rows, test = Dataset.of_states(digits[:N_ROWS], "binary"), digits[N_ROWS:]
-    blank = RestrictedModel.build(BinaryLayer(SIDE**2), BinaryLayer(N_HIDDEN))
+    blank = RestrictedModel.build(BinaryUnits(SIDE**2), BinaryUnits(N_HIDDEN))
     start = Minibatch().start(blank, rows, rng)
 
     def score(fit: Run) -> dict[str, float]:
@@ -103,7 +103,7 @@ def _factor_gap(rng: np.random.Generator) -> float:
     """Return how far a conditional distribution by enumeration of the energy is from the product over its units."""
     n_visible, n_hidden = 5, 3
     parts = rng.normal(size=n_visible), rng.normal(size=n_hidden), rng.normal(size=(n_visible, n_hidden))
-    model = RestrictedModel.build(BinaryLayer(n_visible), BinaryLayer(n_hidden), *parts)
+    model = RestrictedModel.build(BinaryUnits(n_visible), BinaryUnits(n_hidden), *parts)
     gaps = []
     for one, given in ((model, all_states(n_hidden)), (model.transposed(), all_states(n_visible))):
         states = all_states(one.visible.n_units)

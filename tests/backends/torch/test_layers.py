@@ -135,7 +135,7 @@ def test_free_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng
 @pytest.mark.parametrize("kinds", [("spin", "binary", "spin"), ("binary", "spin", "binary", "categorical", "binary")])
 def test_epochs_of_deep_machines_are_those_of_numpy_given_the_same_draws(kinds, phase, rng):
     sizes = [layer_of(kind, 6 - place) for place, kind in enumerate(kinds)]
-    deep = gb.models.DeepModel.build(sizes, temperature=1.3)
+    deep = stack(sizes, temperature=1.3)
     deep = deep.replace(rng.normal(scale=0.5, size=deep.theta.size))
     learner = Minibatch(batch_size=9, free_phase=PHASES[phase], momentum=0.5, l2=0.02, l1=0.01)
     states = deep.visible.enumerate(0, 37)
@@ -234,8 +234,8 @@ def test_chains_keep_the_distribution_that_they_start_from(rng):
 
 
 def test_deep_machines_are_sampled_and_annealed_folded(rng):
-    sizes = [gb.models.BinaryLayer(3), gb.models.SpinLayer(2), gb.models.CategoricalLayer((2, 3))]
-    deep = gb.models.DeepModel.build(sizes)
+    sizes = [gb.models.BinaryUnits(3), gb.models.SpinUnits(2), gb.models.CategoricalUnits((2, 3))]
+    deep = stack(sizes)
     deep = deep.replace(rng.normal(scale=0.5, size=deep.theta.size))
     with on_device("torch"):
         run = Annealing(n_walkers=100, betas=100).forward(deep, rng=rng)

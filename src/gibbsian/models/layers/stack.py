@@ -134,6 +134,11 @@ class StackFamily(LayeredFamily):
             raise ArgumentError(f"{len(parts)} biases and weights are given", f"give {n} and {n - 1}")
         return Model(self, joined(_checked(part, shape) for part, shape in zip(parts, self._shapes, strict=True)))
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.layers) > 2 and any(layer.variables.real for layer in self.layers[1:]):
+            raise ArgumentError("layers holds a hidden Gaussian layer", "hidden units are binary, spin or categorical")
+
     # -- parameters ---------------------------------------------------------------------------------------------------
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
