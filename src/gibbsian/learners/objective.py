@@ -110,9 +110,9 @@ class ObjectiveLearner(WithPrior):
             # a function on a device has the rows there
             weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
             minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
-        if curvature is not None and curvature.bias:
-            change: Any = centred.centring
-            start = change.outwards(change.inwards(start) + curvature.first_step(change.gradient(bend * start)))
+        change: Any = centred.centring
+        if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
+            start = change.outwards(change.inwards(start) + step)
         return minimised, model.theta if model.theta.any() else start
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
