@@ -7,8 +7,9 @@ import numpy as np
 import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
-from gibbsian.inference import ExactAnswers, LayerSums, exact
+from gibbsian.inference import LayerSums, exact
 from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import (
     BinaryUnits,
@@ -65,6 +66,12 @@ class Machine(Model[StackFamily]):
     def log_evidence(self, v):
         return self.family.log_evidence(self.theta, v)
 
+    def log_weights_of_hidden(self, h):
+        return self.family.log_weights_of_side(self.parts, 1, [None, h])
+
+    def log_weights_of_values(self, *values):
+        return self.family.log_weights_of_values(self.parts, values)
+
     def joint(self):
         return self.family.joint(self.theta)
 
@@ -78,6 +85,18 @@ def stack(layers, biases=None, weights=None) -> Machine:
 def restricted(visible, hidden, b=None, c=None, w=None) -> Machine:
     """A machine of two layers."""
     return stack((visible, hidden), [b, c], [w])
+
+
+def network(layers, theta=None) -> Model:
+    """A belief network of these layers."""
+    family = BeliefNetworkFamily(tuple(layers))
+    return Model(family, np.zeros(family.n_parameters) if theta is None else theta)
+
+
+def network_of(machines) -> Model:
+    """The belief network of machines on top of each other."""
+    layers = (machines[0].visible, *(machine.hidden for machine in machines))
+    return network(layers, np.concatenate([machine.theta for machine in machines]))
 
 
 def layer_of(kind: str, n_units: int) -> Units:

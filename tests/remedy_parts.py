@@ -24,12 +24,13 @@ from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.learners.runaway import check_runaway
-from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, RestrictedModel, SpinUnits, concentration
+from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, concentration
 from gibbsian.models.layers.units import as_units
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
+from layered_systems import restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
     BITS,
@@ -73,7 +74,7 @@ def swap(name, call, wrong, *right, says="", but=()):
 
 @cache
 def network(sizes=(3, 2, 2)):
-    return models.BeliefNetwork.zeros([BinaryUnits(size) for size in sizes])
+    return network([BinaryUnits(size) for size in sizes])
 
 
 def folder_path():
@@ -169,7 +170,7 @@ MODELS = [
     ),
     swap(
         "weights of a wide belief network",
-        lambda sizes: network(sizes).value_log_weights(np.zeros((1, sizes[0]))),
+        lambda sizes: network(sizes).log_evidence(np.zeros((1, sizes[0]))),
         (2, 40, 40, 2),
         (2, 3, 3, 2),
         says="which bounds it",
@@ -400,12 +401,12 @@ EXPECTED = [
     ),
     swap(
         "an unknown region of layers",
-        lambda region: spatial_moments(LAYERS, np.zeros((2, 3)), np.zeros((2, 2)), region),
+        lambda region: spatial_moments(LAYERS.family, LAYERS.parts, np.zeros((2, 3)), np.zeros((2, 2)), region),
         "whole",
     ),
     swap(
         "a pair without hidden values",
-        lambda hidden: spatial_moments(LAYERS, np.zeros((2, 3)), hidden, "pair"),
+        lambda hidden: spatial_moments(LAYERS.family, LAYERS.parts, np.zeros((2, 3)), hidden, "pair"),
         None,
         np.zeros((2, 2)),
         says="`hidden=`",

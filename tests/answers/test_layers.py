@@ -12,9 +12,9 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of, values_of
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
-from layered_systems import rows_of
+from layered_systems import all_values, network, restricted, rows_of, stack
 
 STACKS = {
     "binary-3": (BinaryUnits(6), BinaryUnits(5), BinaryUnits(4)),
@@ -23,18 +23,18 @@ STACKS = {
 }
 
 
-def random_machine(layers, seed=0, temperature=1.2, scale=0.8):
+def random_machine(layers, seed=0, scale=0.8):
     rng = np.random.default_rng(seed)
-    return DeepModel(layers, scale * rng.standard_normal(stack(layers).theta.size), temperature)
+    return stack(layers).replace(scale * rng.standard_normal(stack(layers).theta.size))
 
 
 def random_network(layers, seed=0, scale=0.8):
     rng = np.random.default_rng(seed)
-    return BeliefNetwork(layers, scale * rng.standard_normal(BeliefNetwork.zeros(layers).theta.size), 1.2)
+    return network(layers, scale * rng.standard_normal(network(layers).theta.size))
 
 
 def all_rows(model):
-    return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+    return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
 
 
 def log_likelihood(model, data, exactly=None, **settings):
@@ -115,12 +115,12 @@ def test_variational_bound_is_right_on_average():
     """The mean of log P(v, h) - log Q(h | v) over Q, by enumeration, is what two draws estimate from below."""
     network = random_network((BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)), seed=4)
     rows = all_rows(network)
-    v = network.visible.encode(rows.states)
+    v = values_of(network.visible, rows.states)
     hidden = network.layers[1].enumerate(0, 4)
     values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
     log_q = network.log_recognition(values)
     variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
-    truth = network.value_log_weights(v)
+    truth = network.log_evidence(v)
     draws = np.array([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(300)])
     spread = draws.std(axis=0) / np.sqrt(300)
     assert (variational <= draws.mean(axis=0) + 4 * spread).all()
@@ -134,7 +134,7 @@ def test_missing_cells_are_bounded_or_refused():
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
     truth = (
-        np.logaddexp(model.value_log_weights(np.zeros((4, 6))), model.value_log_weights(ones)) - model.log_partition()
+        np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.log_partition()
     )
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
@@ -157,7 +157,7 @@ def test_gaussian_rows_have_densities():
 def test_interval_is_reported_where_log_partition_is_out_of_reach():
     layers = (BinaryUnits(30), BinaryUnits(28), BinaryUnits(10))
     rng = np.random.default_rng(0)
-    model = DeepModel(layers, 0.1 * rng.standard_normal(stack(layers).theta.size))
+    model = stack(layers).replace(0.1 * rng.standard_normal(stack(layers).theta.size))
     rows = rows_of(model.visible, rng.integers(0, 2, (20, 30)))
     found = log_likelihood(model, rows, False, n_samples=50, betas=100)
     assert isinstance(found.log_partition, LogPartitionInterval)
@@ -172,7 +172,7 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
 def test_block_gibbs_keeps_the_exact_distribution(name):
     """Odd and even layers in turn, from exact draws: the moments stay where they are."""
     model = random_machine(STACKS[name], seed=7)
-    folded = model.folded()
+    folded = model
     rng = np.random.default_rng(0)
     n = 20_000
     chains = BlockGibbs().init(folded, n, rng, exact(folded).sample_layers(n, rng)[0])
@@ -192,7 +192,7 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_distribution(name):
     for place in (*model.odd, *model.even):
         values[place] = model.draw(place, values, rng)
     even, odd = model.fold_values(values)
-    statistics = model.unfold(model.folded().mean_statistics(even, odd))
+    statistics = model.unfold(model.mean_statistics(even, odd))
     truth = exact(model).moments
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
@@ -209,7 +209,7 @@ def test_mean_field_bounds_of_blocks_agree():
 def test_answers_agree_with_the_exact_distribution(name):
     """Samples, expectations and intervals of all three kinds of model."""
     deep = random_machine(STACKS[name])
-    for model in (deep.folded(), deep, random_network(STACKS[name])):
+    for model in (deep, deep, random_network(STACKS[name])):
         answers, rng = answers_about(model), np.random.default_rng(0)
         truth = answers.log_partition()
         found = answers.log_partition_interval(rng, 50, 100, warn=False)

@@ -13,12 +13,14 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import MODELS, BeliefNetwork, BinaryUnits, CategoricalUnits, DeepModel, PairwiseModel, SpinUnits
+from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, PairwiseModel, SpinUnits
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixture import Mixture
 from gibbsian.models.von_mises_fisher import unit_rows
-from layered_systems import random_machine, rows_of
+from layered_systems import all_values, network_of, random_machine, rows_of, stack
 from systems import all_states, dataset_of, models_with_domains, random_model_of
+from gibbsian.models.layers.units import states_of, values_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 EVIDENCE = (None, (1,), (0, 3), (0, 1, 2, 3, 4))
@@ -42,7 +44,7 @@ def _stack(kind, visible, rng):
     if kind == "deep":
         zeros = stack(layers)
         return zeros.replace(rng.normal(size=zeros.theta.size))
-    return BeliefNetwork.stack([random_machine(a, b, rng) for a, b in pairwise(layers)])
+    return network_of([random_machine(a, b, rng) for a, b in pairwise(layers)])
 
 
 def _classes(rng):
@@ -83,7 +85,7 @@ def model(request, rng):
 def visible_rows(model):
     """All rows of the columns as data."""
     if hasattr(model, "layers"):
-        return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+        return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
     if isinstance(model, MachineMixtureModel):
         return gb.Dataset.read(all_states(model.n_variables, model.domain), coding=model.coding)
     n = model.n_variables - model.n_hidden * hasattr(model, "factors")
@@ -145,7 +147,7 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
         agree = (rows.states[:, list(nodes or ())] == known.states[:, list(nodes or ())]).all(axis=1)
         found = answers.most_probable(known, Search(rng, method=method), joint=True)
         at = (rows.states == found.rows[0]).all(axis=1)
-        if hasattr(model, "log_joint") and not isinstance(model, BeliefNetwork):
+        if hasattr(model, "log_joint") and not isinstance(model.family, BeliefNetworkFamily):
             scores = model.log_joint(rows.states)
             assert scores[at, found.hidden[0]] == found.log_weights == pytest.approx(scores[agree].max(), abs=1e-9)
             continue
@@ -158,11 +160,13 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
         assert at.sum() == 1
         assert agree[at]
         hidden = found.hidden[0]
-        if isinstance(model, BeliefNetwork):  # of which no energy of all units is known but that of its joint form
+        if isinstance(
+            model.family, BeliefNetworkFamily
+        ):  # of which no energy of all units is known but that of its joint form
             continue
         if hasattr(model, "layers"):
             values = [
-                layer.encode(part[None])
+                values_of(layer, part[None])
                 for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
             ]
             energy = model.energy(values) if hasattr(model, "stacked") else model.energy(*values)

@@ -13,8 +13,9 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import BeliefNetwork, BinaryUnits, CategoricalUnits, DeepModel, RestrictedModel, SpinUnits
+from gibbsian.models import BinaryUnits, CategoricalUnits, SpinUnits
 from gibbsian.models.independent_columns import IndependentColumnsMixture
+from layered_systems import Machine, stack
 from systems import exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning
 
 def restricted(rng, *layers):
     size = layers[0].width + layers[1].width + layers[0].width * layers[1].width
-    return RestrictedModel(*layers, rng.normal(scale=0.8, size=size), 1.3)
+    return Machine(*layers, rng.normal(scale=0.8, size=size), 1.3)
 
 
 def deep(rng, *layers):
@@ -34,7 +35,7 @@ def deep(rng, *layers):
 
 
 def network(rng, *layers):
-    zeros = BeliefNetwork.zeros(layers)
+    zeros = network(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 

@@ -19,7 +19,7 @@ from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.layers import recognition_bounds
 from gibbsian.models.layers.units import BinaryUnits, SpinUnits
-from layered_systems import bits, small_machine
+from layered_systems import bits, network, small_machine
 from layered_systems import dbm as DBM
 from layered_systems import dbn as DBN
 
@@ -375,12 +375,12 @@ class TestBeliefNetworkScores:
 
     def test_rows_are_scored_alike_alone_and_together(self):
         layers = [BinaryUnits(4), SpinUnits(6), SpinUnits(3), BinaryUnits(2)]
-        zeros = BeliefNetwork.zeros(layers)
+        zeros = network(layers)
         network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
         together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)
         alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
-        assert (np.abs(together - network.value_log_weights(self.EVERY)) < 5 * errors + 0.05).all()
+        assert (np.abs(together - network.log_evidence(self.EVERY)) < 5 * errors + 0.05).all()
 
     def test_rows_held_out_that_all_lack_cells_are_scored(self):
         X = np.where(self.X == 1, 1.0, 0.0)

@@ -8,6 +8,7 @@ import gibbsian as gb
 from estimator_samples import small, table
 from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
 from gibbsian.estimators import ESTIMATORS
+from layered_systems import restricted
 
 pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
 DISCRETE = [name for name in ESTIMATORS if ESTIMATORS.trait(name, "rows", "two-valued") in ("two-valued", "categories")]

@@ -27,9 +27,9 @@ from gibbsian.errors import (
     TooExpensiveError,
 )
 from gibbsian.learners.standard_units import ColumnScale, residual_deviations
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
 from gibbsian.storage import Checkpoint
-from layered_systems import bits, small_machine
+from layered_systems import all_values, bits, restricted, small_machine
 from layered_systems import rbm as RBM
 
 
@@ -52,12 +52,12 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (images > 7).astype(float), labels
 
 
-def enumerated(model: RestrictedModel) -> tuple[np.ndarray, np.ndarray]:
+def enumerated(model: Machine) -> tuple[np.ndarray, np.ndarray]:
     """All visible states and their exact log-probabilities, summed from joint energies."""
-    v = model.visible.enumerate(0, int(model.visible.n_states))
-    h = model.hidden.enumerate(0, int(model.hidden.n_states))
+    v = all_values(model.visible)
+    h = all_values(model.hidden)
     weights = np.array([[-model.energy(a[None], b[None])[0] for b in h] for a in v]) / model.temperature
-    return model.visible.decode(v), logsumexp(weights, axis=1) - logsumexp(weights)
+    return states_of(model.visible, v), logsumexp(weights, axis=1) - logsumexp(weights)
 
 
 class TestDropIn:
@@ -83,7 +83,7 @@ class TestDropIn:
             BinaryUnits(64), BinaryUnits(20), theirs.intercept_visible_, theirs.intercept_hidden_, theirs.components_.T
         )
         ours = RBM(20, random_state=0).fit(fit)
-        their_score = (as_model.value_log_weights(test) - gb.inference.exact(as_model).log_partition).mean()
+        their_score = (as_model.log_evidence(test) - gb.inference.exact(as_model).log_partition).mean()
         assert ours.score(test) > their_score + 3
 
     def test_clone_set_params_and_grid_search(self, digits):
@@ -377,8 +377,8 @@ class TestGaussian:
         scale = ColumnScale(np.array([3.0, -1.0]), np.array([10.0, 0.1]))
         u = rng.normal(size=(6, 2))
         before, after = (
-            model.value_log_weights(u),
-            scale.to_data(model).value_log_weights(u * scale.spreads + scale.centres),
+            model.log_evidence(u),
+            scale.to_data(model).log_evidence(u * scale.spreads + scale.centres),
         )
         np.testing.assert_allclose(after - before, (after - before)[0])
         np.testing.assert_allclose(scale.from_data(scale.to_data(model)).theta, model.theta)

@@ -8,8 +8,8 @@ import gibbsian as gb
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import N_STEPS, _sampled_means, expected_layers
 from gibbsian.inference.missing import log_evidence
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
-from layered_systems import rows_of
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
+from layered_systems import all_values, restricted, rows_of
 
 
 def test_chains_fill_as_sums_do():
@@ -30,9 +30,9 @@ def test_either_sum_over_a_row_is_the_same(n_hidden):
     rng = np.random.default_rng(0)
     layer = CategoricalUnits((3, 2, 2, 4))
     parts = [rng.normal(size=s) for s in (11, n_hidden, (11, n_hidden))]
-    model = restricted(layer, SpinUnits(n_hidden), *parts, temperature=0.8)
-    v = layer.enumerate(0, int(layer.n_states))
-    codes, weights = layer.decode(v), model.value_log_weights(v)
+    model = restricted(layer, SpinUnits(n_hidden), *parts)
+    v = all_values(layer)
+    codes, weights = states_of(layer, v), model.log_evidence(v)
     missing = np.array([[False, True, True, True], [True, True, True, True]])
     rows = rows_of(layer, np.array([[2, 0, 0, 0], [0, 0, 0, 0]]), missing)
     agree = codes[:, 0] == 2

@@ -8,7 +8,7 @@ from sklearn.neural_network import BernoulliRBM
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
 from gibbsian.models.layers.units import BinaryUnits
-from layered_systems import data_rows, start_model, trained
+from layered_systems import data_rows, restricted, start_model, trained
 
 LAYERS = BinaryUnits(64), BinaryUnits(20)
 

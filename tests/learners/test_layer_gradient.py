@@ -10,6 +10,7 @@ from gibbsian.expectations.block_chains import BlockSamples, FreeMoments, NoChai
 from gibbsian.learners import Minibatch
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
 from layered_systems import PAIRS, data_rows, log_partition, moments, random_machine
+from gibbsian.models.layers.units import states_of, values_of
 
 FLOATS = ("float64", "float32")
 
@@ -29,18 +30,18 @@ class ExactPhase:
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))
 def machine(request, rng):
-    return random_machine(*request.param, rng, n_visible=4, n_hidden=3, scale=0.4, temperature=1.4)
+    return random_machine(*request.param, rng, n_visible=4, n_hidden=3, scale=0.4)
 
 
 @pytest.fixture
 def rows(machine, rng):
-    states = machine.visible.decode(machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
+    states = states_of(machine.visible, machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
     return data_rows(states)
 
 
 def mean_log_likelihood(model, rows):
-    values = model.visible.encode(rows.states)
-    return float(rows.shares @ model.value_log_weights(values)) - log_partition(model)
+    values = values_of(model.visible, rows.states)
+    return float(rows.shares @ model.log_evidence(values)) - log_partition(model)
 
 
 def numerical_gradient(model, rows, step=1e-5):
@@ -80,7 +81,7 @@ def test_a_step_in_single_precision_is_the_same_to_its_rounding(machine, rows):
 def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rng):
     """With ``b' = b + W nu`` and ``c' = c + W^T mu``, steps of b', c' and W carry over to b and c."""
     mu, nu = rng.random(machine.visible.width), rng.random(machine.hidden.width)
-    data = BlockSamples(machine.visible.encode(rows.states), machine.hidden_means(machine.visible.encode(rows.states)))
+    data = BlockSamples(values_of(machine.visible, rows.states), machine.hidden_means(values_of(machine.visible, rows.states)))
     free, _ = ExactPhase()(machine, None, None, None)
     g_b, g_c, g_w = parts(GradientMaker()(data, free, None)[0], machine)
     d_b, d_c, made = parts(GradientMaker()(data, free, Offsets(mu, nu))[0], machine)
@@ -97,7 +98,7 @@ def test_centred_steps_go_uphill(machine, rows):
 
 
 def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
-    values = machine.visible.encode(rows.states)
+    values = values_of(machine.visible, rows.states)
     data = BlockSamples(values, machine.hidden_means(values))
     drawn = machine.draw_visible(machine.draw_hidden(values, rng), rng)
     free = BlockSamples(drawn, machine.hidden_means(drawn))
@@ -109,8 +110,8 @@ def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
 
 @pytest.mark.parametrize("phase", [RestartedBlockChains(n_steps=30), PersistentBlockChains(n_chains=4000, n_steps=30)])
 def test_chains_that_run_long_have_the_moments_of_the_model(machine, phase, rng):
-    rows = data_rows(machine.visible.decode(machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
-    found, _ = phase(machine, phase.init(machine, rows, rng), machine.visible.encode(rows.states), rng)
+    rows = data_rows(states_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
+    found, _ = phase(machine, phase.init(machine, rows, rng), values_of(machine.visible, rows.states), rng)
     exact, _ = ExactPhase()(machine, None, None, None)
     scale = 1.0 if machine.visible.kind != "gaussian" and machine.hidden.kind != "gaussian" else 4.0
     for one, other in zip(found, exact, strict=True):

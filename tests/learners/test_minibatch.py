@@ -11,7 +11,7 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners import Learner, Minibatch
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
-from gibbsian.models.layers.units import BinaryUnits, GaussianUnits
+from gibbsian.models.layers.units import BinaryUnits, GaussianUnits, states_of
 from gibbsian.optimizers import Decay
 from layered_systems import (
     DISCRETE,
@@ -21,6 +21,7 @@ from layered_systems import (
     layer_of,
     log_partition,
     random_machine,
+    restricted,
     start_model,
     trained,
 )
@@ -32,7 +33,7 @@ SETTINGS = {"learning_rate": 0.2, "batch_size": 30}
 def sampled_rows(machine, n_rows, rng):
     """Rows of the exact law of a small discrete machine."""
     v, _, law, _ = joint_law(machine)
-    return data_rows(machine.visible.decode(v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
+    return data_rows(states_of(machine.visible, v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
 
 
 def log_likelihood(model, rows):
@@ -100,7 +101,7 @@ def test_phases_and_gradients_raise_the_likelihood(rows, rng, phase, centred):
 def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
     """Energies T times as large at temperature T are the same machine, and rates T^2 times as large keep it so."""
     cold = started(rows, rng)
-    hot = replace(cold, theta=3.0 * cold.theta, temperature=3.0)
+    hot = replace(cold, theta=3.0 * cold.theta)
     learned = [
         trained(Minibatch(max_iter=3, learning_rate=rate, batch_size=30), start, rows, np.random.default_rng(0)).model
         for start, rate in ((cold, 0.5), (hot, 4.5))
@@ -110,7 +111,7 @@ def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
 
 
 def test_the_start_has_the_means_of_the_rows_at_any_temperature(rows, rng):
-    start = start_model(BinaryUnits(6), BinaryUnits(2), rows, rng, temperature=3.0)
+    start = start_model(BinaryUnits(6), BinaryUnits(2), rows, rng)
     np.testing.assert_allclose(start.visible_means(np.zeros((1, 2)))[0], rows.states.mean(axis=0), atol=1e-3)
 
 
@@ -212,10 +213,10 @@ def test_history_has_the_start_and_every_epoch(rows, rng):
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_unit_probabilities_add_up_to_the_pseudolikelihood(kind, rng):
-    machine = random_machine(kind, "binary", rng, n_visible=4, n_hidden=3, temperature=1.3)
+    machine = random_machine(kind, "binary", rng, n_visible=4, n_hidden=3)
     values = all_values(machine.visible)
     total = sum(unit_log_probabilities(machine, values, np.full(len(values), unit)) for unit in range(4))
-    np.testing.assert_allclose(total, log_pseudolikelihood(machine, machine.visible.decode(values)), rtol=1e-10)
+    np.testing.assert_allclose(total, log_pseudolikelihood(machine, states_of(machine.visible, values)), rtol=1e-10)
 
 
 def test_schedules():

@@ -12,6 +12,7 @@ from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import zero_sum
 from gibbsian.models.interactions import of_tables
 from gibbsian.models.layers.units import CategoricalUnits, SpinUnits
+from layered_systems import restricted
 
 RNG = np.random.default_rng(0)
 

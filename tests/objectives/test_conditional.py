@@ -7,9 +7,11 @@ from sklearn.linear_model import LogisticRegression
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError
 from gibbsian.learners import MCL, MCPLE
-from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalModel, GaussianUnits, RestrictedModel, SpinUnits
+from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood
+from layered_systems import all_values, restricted
 from systems import dataset_of, exact_law, models_with_domains, random_model_of, sampled_data
+from gibbsian.models.layers.units import states_of
 
 SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 TARGETS = [1, 3]
@@ -95,7 +97,7 @@ def test_discriminative_restricted_machine(kind, holes, rng):
     visible, hidden = LAYERS[kind]
     model = restricted(visible, hidden)
     model = model.replace(rng.normal(size=model.theta.size))
-    states = visible.decode(visible.draw(rng.normal(size=(25, visible.width)), rng))
+    states = states_of(visible, visible.draw(rng.normal(size=(25, visible.width)), rng))
     coding, states = (kind, states) if kind in ("binary", "spin") else ("real", states.astype(float))
     missing = np.zeros(states.shape, bool)
     if holes and kind != "numbers and a label":
@@ -122,12 +124,12 @@ def test_conditional_model_with_inputs(outputs, n_hidden, rng):
     model = ConditionalModel.zeros(2, outputs, BinaryUnits(n_hidden))
     model = model.replace(rng.normal(size=model.theta.size))
     b, c, direct, inward, upward = model.parts
-    x, every = rng.normal(size=(6, 2)), outputs.enumerate(0, int(outputs.n_states))
+    x, every = rng.normal(size=(6, 2)), all_values(outputs)
     h = BinaryUnits(n_hidden).enumerate(0, 2**n_hidden)
     energies = ((b + x @ direct) @ every.T)[:, :, None] + ((c + x @ inward) @ h.T)[:, None] + (every @ upward @ h.T)
     weights = np.exp(energies).sum(axis=2)
     law = weights / weights.sum(axis=1, keepdims=True)
-    listed = outputs.decode(every)
+    listed = states_of(outputs, every)
     np.testing.assert_allclose(model.output_probabilities(x, listed), law, atol=1e-12)
     data = gb.Dataset.of_states(np.hstack([x, listed[[0, 1, 2, 2, 0, 1]]]), "real")
     function = ConditionalLikelihood(list(range(2, data.n_variables))).bind(model, data)

@@ -21,6 +21,7 @@ from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import as_independent
 from gibbsian.samplers.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
+from layered_systems import restricted
 from systems import exact_law, random_model
 
 GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}

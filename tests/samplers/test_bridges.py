@@ -7,6 +7,7 @@ import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.samplers.annealing import AnnealedRun
 from gibbsian.samplers.bridges import TemperedColumns, TemperedRun, bennett
+from layered_systems import restricted
 from systems import random_model, random_model_of
 
 

@@ -10,18 +10,18 @@ from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.models.layers.units import BinaryUnits, SpinUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
-from layered_systems import PAIRS, all_values, log_partition, random_machine
+from layered_systems import PAIRS, all_values, log_partition, random_machine, restricted
 
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_path_ends_at_the_base_and_at_the_machine(rng, visible, hidden):
-    model = random_machine(visible, hidden, rng, temperature=1.4)
+    model = random_machine(visible, hidden, rng)
     base = IndependentUnits(rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width))
     path = layer_path(model, base)
     v = model.draw_visible(np.zeros((6, model.hidden.width)), rng)
-    measure = model.visible.log_measure(v) / model.temperature
+    measure = model.visible.log_measure(v)
     products = path.features(v)
-    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.value_log_weights(v), atol=1e-10)
+    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.log_evidence(v), atol=1e-10)
     hidden_sum = model.hidden.tempered(1.4).log_normaliser(base.hidden[None])[0]
     np.testing.assert_allclose(path.log_weights(v, products, 0.0), v @ base.visible + hidden_sum, atol=1e-10)
 

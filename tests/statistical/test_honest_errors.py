@@ -12,6 +12,7 @@ from gibbsian.errors import MixingWarning
 from gibbsian.expectations import EXPECTATIONS
 from gibbsian.inference import exact
 from gibbsian.samplers.bridges import TemperedColumns
+from layered_systems import restricted
 
 
 def ferromagnet(coupling):

@@ -19,6 +19,7 @@ from gibbsian.storage import (
     write_model,
     write_tensors,
 )
+from layered_systems import restricted
 from systems import random_model, sampled_data
 
 
@@ -72,7 +73,7 @@ def models_to_store(rng):
         zeros = model.zeros(graph, CATEGORIES.domain)
         yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
     yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
-    yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0], temperature=0.5), spin
+    yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0]), spin
     yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), hidden_biases=[1.0, 2.0]), CATEGORIES
     yield restricted(GaussianUnits(3, (0.1, 1.0, 7.0)), BinaryUnits(1), [0.5, 0.0, -1.0]), None
     layers = (SpinUnits(3), SpinUnits(2), SpinUnits(1))

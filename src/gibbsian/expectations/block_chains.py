@@ -31,11 +31,10 @@ Array = Any
 
 
 class FreeMoments(NamedTuple):
-    """Means of the columns of both layers of a machine, and of ``v h^T``, under the model; not centred."""
+    """Means of the columns of all layers, and of products of neighbours, under the model; not centred."""
 
-    visible: np.ndarray
-    hidden: np.ndarray
-    products: np.ndarray
+    firsts: list[np.ndarray]
+    products: list[np.ndarray]
 
 
 @runtime_checkable
@@ -46,9 +45,7 @@ class FreePhase(Protocol):
     given these. Arrays are those of the parameters' library.
     """
 
-    def init(
-        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
-    ) -> Any:
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> Any:
         """Return the state before the first minibatch: a named tuple of arrays; `base` tells the rates of the data."""
 
     def __call__(
@@ -283,11 +280,11 @@ def spatial_moments(
     hidden_means = family.means(parts, 1, [values, None]).mean(axis=0)
     if region == "layer":
         visible, products = compiled.layer_moments() if compiled else layer_products(family, parts, values)
-        return FreeMoments(visible, hidden_means, products)
+        return FreeMoments([visible, hidden_means], [products])
     if hidden is None:
         raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
     products = compiled.pair_products(hidden) if compiled else pair_products(family, parts, values, hidden)
-    return FreeMoments(family.means(parts, 0, [None, hidden]).mean(axis=0), hidden_means, products)
+    return FreeMoments([family.means(parts, 0, [None, hidden]).mean(axis=0), hidden_means], [products])
 
 
 def _draws(family: StackFamily, side: int, fields: list[Array], rng: Any) -> list[Array]:

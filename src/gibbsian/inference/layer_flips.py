@@ -126,4 +126,3 @@ class FlipSums:
         pieces = [slice(start, min(start + UNITS_AT_ONCE, n)) for start in range(0, n, UNITS_AT_ONCE)]
         for _ in map_in_order(work, pieces):
             pass
-

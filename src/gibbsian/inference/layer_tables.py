@@ -189,9 +189,7 @@ class TwoValuedTable:
         bits = np.concatenate([bits_low.T @ shares.sum(axis=0), bits_high.T @ shares.sum(axis=1)])
         return self._in_values(float(shares.sum()), means, bits, products)
 
-    def _in_values(
-        self, total: float, other: np.ndarray, bits: np.ndarray, products: np.ndarray
-    ) -> np.ndarray:
+    def _in_values(self, total: float, other: np.ndarray, bits: np.ndarray, products: np.ndarray) -> np.ndarray:
         """Bring moments of bits, of the other side and of their products to the values of the layers."""
         stack, side = self.stack, self.side
         products = products.T

@@ -52,7 +52,7 @@ class GradientMaker:
         here = [_mean(part) for part in data]
         sampled = not isinstance(free, FreeMoments)
         rows: Any = free
-        there = [_mean(part) for part in rows] if sampled else [rows.visible, rows.hidden]
+        there = [_mean(part) for part in rows] if sampled else rows.firsts
         firsts = [own - other for own, other in zip(here, there, strict=True)]
         widths = [len(part) for part in here]
         flat = self._array("gradient", 1, sum(widths) + sum(a * b for a, b in pairwise(widths)), data[0])[0]
@@ -65,7 +65,7 @@ class GradientMaker:
             between = rows[pair] if sampled else None
             self._multiply(place, data[pair], between, firsts[pair], offsets and offsets[pair], weights)
             if not sampled:
-                weights -= rows.products
+                weights -= rows.products[place]
             if offsets is not None:
                 moved[place] = moved[place] - weights @ offsets[place + 1]
                 moved[place + 1] = moved[place + 1] - offsets[place] @ weights

@@ -119,9 +119,7 @@ def _selected(data: Dataset) -> Dataset | None:
     return data.take(whole[:: -(-len(whole) // WATCHED_ROWS)]) if len(whole) else None
 
 
-def unit_log_probabilities(
-    family: StackFamily, parts: StackParts, values: np.ndarray, units: np.ndarray
-) -> np.ndarray:
+def unit_log_probabilities(family: StackFamily, parts: StackParts, values: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Return ``log P(v_i | all others)`` of one unit of each row, for a discrete visible layer.
 
     A binary unit that holds a probability is scored by the mean over its two values.

@@ -77,8 +77,9 @@ class BlockGibbs:
             drawn = (family.layers[at].draw(np.tile(biases[at], (n_chains, 1)), rng) for at in places)
             return BlockState(tuple(drawn), 0)
         wanted = [(n_chains, family.layers[place].width) for place in places]
-        if [np.shape(part) for part in values] != wanted:
-            raise ArgumentError(f"values have shapes {[np.shape(part) for part in values]}", f"give {wanted}")
+        given = [np.shape(part) for part in values]
+        if given != wanted:
+            raise ArgumentError(f"values have shapes {given[:5]}", f"give {wanted}")
         return BlockState(tuple(np.asarray(part) for part in values), 0)
 
     def step(

@@ -230,9 +230,7 @@ class PathUnits:
 
     def _draw(self, side: int, inputs: Any, beta: Any, rng: Any) -> Any:
         each = zip(self.family.sides[side], self.split(inputs, side), strict=True)
-        return _beside(
-            [self.family.layers[at].draw(self.offsets(at, beta) + beta * own, rng) for at, own in each]
-        )
+        return _beside([self.family.layers[at].draw(self.offsets(at, beta) + beta * own, rng) for at, own in each])
 
 
 def _beside(parts: list[Any]) -> Any:

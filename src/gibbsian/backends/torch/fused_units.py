@@ -69,9 +69,7 @@ def _move(
     tl.store(theta + place, weight, inside)
 
 
-def momentum_step(
-    theta: Any, velocity: Any, gradient: Any, rate: Any, momentum: float, l1: float, l2: float
-) -> None:
+def momentum_step(theta: Any, velocity: Any, gradient: Any, rate: Any, momentum: float, l1: float, l2: float) -> None:
     """Make a step in place: momentum, the L2 penalty, and the proximal step of the L1 penalty."""
     size = theta.numel()
     _move[(triton.cdiv(size, _PARAMETERS),)](

@@ -294,9 +294,7 @@ class Fit:
 
         def made(array: Any) -> Any:
             array = np.asarray(array)
-            return torch.zeros(
-                array.shape, dtype=self.dtype if array.dtype.kind == "f" else torch.int64, device=place
-            )
+            return torch.zeros(array.shape, dtype=self.dtype if array.dtype.kind == "f" else torch.int64, device=place)
 
         return made
 

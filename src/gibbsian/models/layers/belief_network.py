@@ -76,9 +76,7 @@ class BeliefNetworkFamily(LayeredFamily):
 
     def split(self, theta: Array) -> NetworkParts:
         """Return the parameters of the machines: views of theta."""
-        return NetworkParts(
-            [machine.split(theta[at]) for machine, at in zip(self.machines, self._places, strict=True)]
-        )
+        return NetworkParts([machine.split(theta[at]) for machine, at in zip(self.machines, self._places, strict=True)])
 
     def lowest(self, theta: Array) -> StackParts:
         """Return the biases of the two lowest layers and the weights between them."""

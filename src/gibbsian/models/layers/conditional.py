@@ -142,4 +142,3 @@ class ConditionalFamily(LayeredFamily):
         n = self.layers[0].width
         y = shown[:, n:]
         return np.concatenate([y.sum(axis=0), hidden, (v[:, :n].T @ y).ravel(), products.ravel()])
-

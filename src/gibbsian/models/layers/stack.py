@@ -324,9 +324,7 @@ class StackFamily(LayeredFamily):
             tables = [np.zeros((1, layer.width))] if real else value_tables(layer)
             ends.append([np.concatenate([end(table, axis=0) for table in tables]) for end in (np.min, np.max)])
         corners = itertools.product((0, 1), repeat=2)
-        found = [
-            self.statistics_of([own[pick[place % 2]][None] for place, own in enumerate(ends)]) for pick in corners
-        ]
+        found = [self.statistics_of([own[pick[place % 2]][None] for place, own in enumerate(ends)]) for pick in corners]
         return np.min(found, axis=0), np.max(found, axis=0)
 
     def statistics(self, x: Array) -> Array:
