@@ -1,6 +1,7 @@
 from gibbsian.models.base import MODELS as MODELS, Model as Model
 from gibbsian.models.full_span import FullSpanModel as FullSpanModel
-from gibbsian.models.gaussian import GaussianModel as GaussianModel
+from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
+from gibbsian.models.family import FAMILIES as FAMILIES
 from gibbsian.models.given import Given as Given
 from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
 from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture

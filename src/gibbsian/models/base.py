@@ -93,6 +93,10 @@ class Model(Protocol):
         """All parameters."""
 
     @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
     def domain(self) -> AnyDomain:
         """The values of the variables, and how states write them."""
 
@@ -197,6 +201,11 @@ class ExponentialFamily:
     def family(self: Any) -> Any:
         """The structure, by which registries find who serves a model: this class is both in one."""
         return self
+
+    @property
+    def n_parameters(self: Any) -> int:
+        """Number of parameters."""
+        return self.theta.size
 
     def replace(self: Any, theta: np.ndarray) -> Any:
         """Return the same structure with other parameters."""

@@ -464,7 +464,7 @@ class FullSpanModel(ExponentialFamily):
         >>> rest.theta, constant
         (array([-0.5]), -0.2)
         """
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, place = self._family_without(fixed)
         return Given.of_products(family, place, self._signs(np.array(fixed, dtype=np.int64), held[None])[0])
 

@@ -493,7 +493,7 @@ class PairwiseModel(ExponentialFamily):
 
     def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
         """Return the distribution of the other variables given the codes of some (see `Given`); it has biases."""
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, place = self._family_without(fixed)
         numbers, (i, j) = np.ones(self.n_variables), self.graph.edges.T
         numbers[list(fixed)] = self.domain.low + self.domain.gap * held
