@@ -133,9 +133,7 @@ def test_missing_cells_are_bounded_or_refused():
     found = log_likelihood(model, rows)
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
-    truth = (
-        np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.log_partition()
-    )
+    truth = np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.log_partition()
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
         log_likelihood(random_network(STACKS["binary-3"]), rows, False)

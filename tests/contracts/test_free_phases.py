@@ -10,6 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
+from gibbsian.models.layers.units import values_of
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     Machine,
@@ -24,7 +25,6 @@ from layered_systems import (
     statistics_of,
     trained,
 )
-from gibbsian.models.layers.units import values_of
 
 KINDS = ("binary", "spin")
 # Calls after which the chains of these small machines have forgotten where they started.

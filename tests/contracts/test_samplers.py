@@ -9,11 +9,11 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
+from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.samplers import SAMPLERS, ChainState, Sampler, layer_path
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS, LayerSampler
 from layered_systems import random_machine
 from systems import models_with_domains, random_model_of
-from gibbsian.models.layers.units import states_of, values_of
 
 TRIANGLES = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (2, 4)], 40)
 MODELS = {

@@ -117,12 +117,12 @@ def test_any_number_of_layers(name, layers):
 def test_model_kinds_and_stories():
     X = two_groups(60)
     dbn = DBN(**SMALL).fit(X)
-    assert isinstance(dbn.model_, BeliefNetwork)
+    assert isinstance(dbn.model_.family, gb.models.BeliefNetworkFamily)
     assert dbn.n_iter_ == 6
     named = gb.DeepBeliefNetwork((4, 3), max_iter=3, random_state=0).fit(X)  # with learning together, which it skips
     assert named.result_.reason == dbn.result_.reason == "trained for 3 epochs a layer, 2 layers"
     dbm = DBM(**SMALL, pretrain=0).fit(X)
-    assert isinstance(dbm.model_, DeepModel)
+    assert isinstance(dbm.model_.family, gb.models.StackFamily)
     assert dbm.result_.reason == "trained for 3 epochs"
     assert DBM(**SMALL).fit(X).result_.reason.endswith("2 layers, then 3 epochs together")
 
@@ -376,8 +376,8 @@ class TestBeliefNetworkScores:
     def test_rows_are_scored_alike_alone_and_together(self):
         layers = [BinaryUnits(4), SpinUnits(6), SpinUnits(3), BinaryUnits(2)]
         zeros = network(layers)
-        network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
-        together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)
+        found = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
+        together, errors = recognition_bounds(found, self.EVERY, 50, 0, common=True)
         alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
         assert (np.abs(together - network.log_evidence(self.EVERY)) < 5 * errors + 0.05).all()

@@ -52,7 +52,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (images > 7).astype(float), labels
 
 
-def enumerated(model: Machine) -> tuple[np.ndarray, np.ndarray]:
+def enumerated(model) -> tuple[np.ndarray, np.ndarray]:
     """All visible states and their exact log-probabilities, summed from joint energies."""
     v = all_values(model.visible)
     h = all_values(model.hidden)

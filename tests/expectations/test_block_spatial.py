@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from gibbsian.inference.layer_flips import FlipSums
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
 from gibbsian.expectations.block_chains import spatial_moments
+from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
-from layered_systems import all_values, data_rows, joint_law, log_likelihood, random_machine, statistics_of
 from gibbsian.models.layers.units import states_of
+from layered_systems import all_values, data_rows, joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]
 
@@ -81,9 +81,7 @@ def test_flip_costs_are_differences_of_log_weights(rng, visible, hidden, n_hidde
     for unit in range(18):
         flipped = v.copy()
         flipped[:, unit] = -v[:, unit] if visible == "spin" else 1.0 - v[:, unit]
-        np.testing.assert_allclose(
-            costs[:, unit], model.log_evidence(v) - model.log_evidence(flipped), atol=1e-9
-        )
+        np.testing.assert_allclose(costs[:, unit], model.log_evidence(v) - model.log_evidence(flipped), atol=1e-9)
 
 
 @pytest.mark.parametrize("visible", ["binary", "spin", "categorical"])

@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import DeepMeanField
 from gibbsian.expectations.deep_mean_field import log_weight_bound, upward_means
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, spread
 from layered_systems import all_values, stack
 
 STACKS = {
@@ -30,12 +30,25 @@ def machine_and_rows(name, seed, scale=1.0):
     return stack(layers).replace(theta), rows
 
 
+def posterior_of(model, mean_field, rows, missing=None):
+    return mean_field(model.family, model.parts, rows, missing)
+
+
+def bound_of(model, posterior):
+    return log_weight_bound(model.family, model.parts, posterior)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", STACKS)
 def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
     model, rows = machine_and_rows(name, seed, scale=1.5)
     truth = model.log_evidence(rows)
-    bounds = np.array([log_weight_bound(model.family, model.parts, DeepMeanField(max_iter=k, tol=0.0)(model.family, model.parts, rows)) for k in range(1, 15)])
+    bounds = np.array(
+        [
+            log_weight_bound(model.family, model.parts, posterior_of(model, DeepMeanField(max_iter=k, tol=0.0), rows))
+            for k in range(1, 15)
+        ]
+    )
     assert (np.diff(bounds, axis=0) >= -1e-10).all()
     assert (bounds <= truth + 1e-10).all()
 
@@ -43,13 +56,15 @@ def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
 def test_bound_is_exact_with_one_hidden_layer():
     model, rows = machine_and_rows("two", 0)
     np.testing.assert_allclose(
-        log_weight_bound(model.family, model.parts, DeepMeanField()(model.family, model.parts, rows)), model.log_evidence(rows), atol=1e-12
+        bound_of(model, posterior_of(model, DeepMeanField(), rows)),
+        model.log_evidence(rows),
+        atol=1e-12,
     )
 
 
 def test_bound_is_the_expected_log_ratio_under_the_posterior():
     model, rows = machine_and_rows("spin-4", 1)
-    posterior = DeepMeanField(max_iter=3)(model.family, model.parts, rows[:1])
+    posterior = posterior_of(model, DeepMeanField(max_iter=3), rows[:1])
     every = [all_values(layer) for layer in model.layers[1:]]
     total = 0.0
     for states in itertools.product(*every):
@@ -57,47 +72,53 @@ def test_bound_is_the_expected_log_ratio_under_the_posterior():
             fields[0] @ state - layer.log_normaliser(fields)[0]
             for layer, fields, state in zip(model.layers[1:], posterior.fields[1:], states, strict=True)
         )
-        energy = model.energy([rows[:1], *(state[None] for state in states)])[0]
+        energy = -model.log_weights_of_values(rows[:1], *(state[None] for state in states))[0]
         total += np.exp(log_q) * (-energy - log_q)
-    assert log_weight_bound(model.family, model.parts, posterior)[0] == pytest.approx(total, abs=1e-10)
+    assert bound_of(model, posterior)[0] == pytest.approx(total, abs=1e-10)
 
 
 @pytest.mark.parametrize("name", ["binary-3", "spin-4", "categories", "two"])
 def test_missing_cells_are_hidden_units(name):
     model, rows = machine_and_rows(name, 2)
     units = np.random.default_rng(0).random((len(rows), model.visible.n_units)) < 0.5
-    columns = getattr(model.visible, "unit_of_column", np.arange(model.visible.width))
-    missing = units[:, columns]
+    missing = spread(model.visible, units)
     every = all_values(model.visible)
     weights = model.log_evidence(every)
     truth = [
         logsumexp(weights[(every == row)[:, ~holes].all(axis=1)]) for row, holes in zip(rows, missing, strict=True)
     ]
     bounds = np.array(
-        [log_weight_bound(model.family, model.parts, DeepMeanField(max_iter=k, tol=0.0)(model.family, model.parts, rows, missing)) for k in (1, 2, 5, 30)]
+        [
+            log_weight_bound(
+                model.family, model.parts, posterior_of(model, DeepMeanField(max_iter=k, tol=0.0), rows, missing)
+            )
+            for k in (1, 2, 5, 30)
+        ]
     )
     assert (np.diff(bounds, axis=0) >= -1e-10).all()
     assert (bounds <= np.array(truth) + 1e-10).all()
     whole = ~missing.any(axis=1)
-    plain = log_weight_bound(model.family, model.parts, DeepMeanField(max_iter=30, tol=0.0)(model.family, model.parts, rows[whole]))
+    plain = log_weight_bound(
+        model.family, model.parts, posterior_of(model, DeepMeanField(max_iter=30, tol=0.0), rows[whole])
+    )
     np.testing.assert_allclose(bounds[-1][whole], plain, atol=1e-10)
     np.testing.assert_array_equal(
-        DeepMeanField()(model.family, model.parts, rows, missing).means[0][~missing], rows[~missing].astype(np.float64)
+        posterior_of(model, DeepMeanField(), rows, missing).means[0][~missing], rows[~missing].astype(np.float64)
     )
 
 
 def test_what_stands_in_missing_cells_does_not_matter():
     model, rows = machine_and_rows("binary-3", 3)
     missing = np.random.default_rng(1).random(rows.shape) < 0.4
-    one = DeepMeanField()(model.family, model.parts, rows, missing)
-    other = DeepMeanField()(model.family, model.parts, np.where(missing, 7.0, rows), missing)
+    one = posterior_of(model, DeepMeanField(), rows, missing)
+    other = posterior_of(model, DeepMeanField(), np.where(missing, 7.0, rows), missing)
     np.testing.assert_array_equal(one.means[1], other.means[1])
 
 
 def test_mistakes_are_named():
     model, rows = machine_and_rows("gaussian", 0)
     with pytest.raises(MissingValuesError, match="fill them first"):
-        DeepMeanField()(model.family, model.parts, rows, np.ones(rows.shape, bool))
+        posterior_of(model, DeepMeanField(), rows, np.ones(rows.shape, bool))
     with pytest.raises(ArgumentError, match="max_iter=0 must be at least 1"):
         DeepMeanField(max_iter=0)
     with pytest.raises(ArgumentError, match="tol=-1 must be at least 0"):

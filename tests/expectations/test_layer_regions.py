@@ -9,7 +9,12 @@ from scipy.integrate import quad
 import gibbsian as gb
 from gibbsian.expectations.block_chains import spatial_moments
 from gibbsian.models import BinaryUnits, GaussianUnits
-from layered_systems import joint_law, random_machine, statistics_of
+from layered_systems import all_values, joint_law, random_machine, statistics_of
+
+
+def moments_of(model, values, hidden=None, region="layer"):
+    return spatial_moments(model.family, model.parts, values, hidden, region)
+
 
 DISCRETE = [("categorical", "binary"), ("categorical", "categorical"), ("spin", "categorical")]
 
@@ -21,7 +26,7 @@ def test_unbiased_at_the_exact_law(rng, visible, hidden, region):
     v, h, law, _ = joint_law(model)
     total = np.zeros(model.theta.size)
     for i, j in itertools.product(range(len(v)), range(len(h))):
-        found = spatial_moments(model.family, model.parts, v[i : i + 1], h[j : j + 1], region)
+        found = moments_of(model, v[i : i + 1], h[j : j + 1], region)
         total += law[i, j] * np.concatenate([found.firsts[0], found.firsts[1], found.products[0].ravel()])
     np.testing.assert_allclose(total, statistics_of(v, h, law), atol=1e-12)
 
@@ -34,7 +39,7 @@ def gaussian_machine(rng, scale=1.0):
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
 def test_a_gaussian_unit_with_the_hidden_layer_is_an_integral(rng, scale):
     model, v, _ = gaussian_machine(rng, scale)
-    found = spatial_moments(model.family, model.parts, v, region="layer")
+    found = moments_of(model, v, region="layer")
 
     def weight(x, unit):
         changed = v.copy()
@@ -57,15 +62,18 @@ def test_a_gaussian_unit_with_the_hidden_layer_is_an_integral(rng, scale):
 
 def test_a_gaussian_and_a_binary_unit_have_a_closed_form(rng):
     model, v, h = gaussian_machine(rng)
-    found = spatial_moments(model.family, model.parts, v, h, "pair").products[0]
+    found = moments_of(model, v, h, "pair").products[0]
     for i, j in itertools.product(range(3), range(4)):
         on, off = h.copy(), h.copy()
         on[0, j], off[0, j] = 1.0, 0.0
         rest = v.copy()
         rest[0, i] = 0.0  # the visible unit is integrated: a normal given each value of the hidden one
-        variance = model.visible.variances[i] * model.temperature
-        fields = [float(model.visible_fields(x)[0, i]) for x in (on, off)]
-        odds = float(model.hidden_fields(rest)[0, j]) + variance * (fields[0] ** 2 - fields[1] ** 2) / 2
+        variance = model.visible.deviations[i] ** 2
+        fields = [float(model.family.fields(model.parts, 0, [None, x])[0, i]) for x in (on, off)]
+        odds = (
+            float(model.family.fields(model.parts, 1, [rest, None])[0, j])
+            + variance * (fields[0] ** 2 - fields[1] ** 2) / 2
+        )
         expected = variance * fields[0] / (1 + np.exp(-odds))
         assert found[i, j] == pytest.approx(expected, abs=1e-12)
 
@@ -73,16 +81,16 @@ def test_a_gaussian_and_a_binary_unit_have_a_closed_form(rng):
 def test_a_gaussian_machine_is_integrated_without_bias_and_with_less_variance(rng):
     """YU20 theorems 1 and 2 where visible units are real numbers."""
     model, _, _ = gaussian_machine(rng)
-    h = model.hidden.enumerate(0, 16)
+    h = all_values(model.hidden)
     law = np.exp(model.log_weights_of_hidden(h) - np.logaddexp.reduce(model.log_weights_of_hidden(h)))
     truth = model.visible_means(h).T @ (law[:, None] * h)
     drawn = h[rng.choice(16, 3000, p=law)]
     values = model.draw_visible(drawn, rng)
     spread = {"plain": (values[:, :, None] * drawn[:, None]).var(axis=0)}
     for region in ("pair", "layer"):
-        singles = [spatial_moments(model.family, model.parts, values[m : m + 1], drawn[m : m + 1], region).products[0] for m in range(300)]
+        singles = [moments_of(model, values[m : m + 1], drawn[m : m + 1], region).products[0] for m in range(300)]
         spread[region] = np.var(singles, axis=0)
-        whole = spatial_moments(model.family, model.parts, values, drawn, region).products[0]
+        whole = moments_of(model, values, drawn, region).products[0]
         assert (np.abs(whole - truth) < 5 * np.sqrt(spread[region] / 3000)).all()
     assert (spread["pair"] < spread["plain"]).all()
     # variances over 300 draws are known to a tenth or so

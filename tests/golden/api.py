@@ -202,8 +202,7 @@ def _columns(parts: dict[str, Any], values: Any, temperature: float) -> Any:
 
 
 BUILDERS = {
-    "restricted": _stack,
-    "deep": _stack,
+    "stack": _stack,
     "belief-network": _belief,
     "gaussian": _gaussian,
     "gaussian-mixture": _spherical("gaussian-mixture"),

@@ -18,7 +18,15 @@ from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker
 from gibbsian.learners.lessons import DeepLessons
 from gibbsian.models.family import Model
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, spread, states_of, values_of
+from gibbsian.models.layers.units import (
+    BinaryUnits,
+    CategoricalUnits,
+    GaussianUnits,
+    SpinUnits,
+    spread,
+    states_of,
+    values_of,
+)
 from gibbsian.storage import Checkpoint
 from layered_systems import data_rows, network, stack, trained
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gibbsian.learners import Minibatch, Stacking
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, SpinUnits
 from gibbsian.models.layers.stack import glorot_scale
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, SpinUnits
 from layered_systems import data_rows, network, stack, start_model
 
 ROWS = data_rows(np.random.default_rng(0).integers(0, 2, (50, 60)).astype(np.int8))

@@ -16,7 +16,6 @@ from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, Gaussian
 from layered_systems import data_rows, network, random_stack, stack, start_model, trained
 
 
-
 @pytest.mark.parametrize("visible", [BinaryUnits(3), CategoricalUnits((2, 3)), GaussianUnits(2, (0.5, 2.0))])
 @pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4)], ids=["two", "three"])
 def test_a_deep_start_has_half_of_every_machine(visible, sizes):

@@ -78,8 +78,8 @@ def test_mistakes_are_named():
         family = BeliefNetworkFamily([BinaryUnits(n) for n in sizes])
         return Model(family, np.zeros(family.n_parameters))
 
+    network = zeros(3, 30, 3)
     with pytest.raises(TooExpensiveError, match="bounds it"):
-        network = zeros(3, 30, 3)
         network.family.log_evidence(network.theta, np.ones((1, 3)))
     with pytest.raises(ArgumentError, match="no exponential family"):
         zeros(2, 2, 2).family.joint(np.zeros(0))

@@ -54,7 +54,8 @@ def test_the_log_weight_is_linear_in_theta_with_the_statistics_as_slopes(model):
     np.testing.assert_allclose(model.log_weights(codes), expected, atol=1e-11)
     np.testing.assert_allclose(model.family.mean_statistics(codes), model.family.statistics(codes).mean(axis=0))
     low, high = model.family.statistic_range
-    assert (model.family.statistics(codes) >= low - 1e-12).all() and (model.family.statistics(codes) <= high).all()
+    assert (model.family.statistics(codes) >= low).all()
+    assert (model.family.statistics(codes) <= high).all()
 
 
 def test_evidence_sums_over_the_hidden_layers(model):
@@ -152,14 +153,16 @@ def test_parts_are_views_in_the_order_of_theta():
     assert [part.tolist() for part in parts.biases] == [[0, 1], [2], [3, 4]]
     assert [part.tolist() for part in parts.weights] == [[[5], [6]], [[7, 8]]]
     assert family.penalised.tolist() == [False] * 5 + [True] * 4
-    assert isinstance(family, Layered) and family.n_hidden == 3
+    assert isinstance(family, Layered)
+    assert family.n_hidden == 3
 
 
 def test_a_family_is_pickled_by_its_layers_alone(model):
     import pickle
 
     again = pickle.loads(pickle.dumps(model.family))
-    assert again == model.family and vars(again).keys() == {"layers"}
+    assert again == model.family
+    assert vars(again).keys() == {"layers"}
 
 
 def test_mistakes_are_named():
@@ -171,8 +174,8 @@ def test_mistakes_are_named():
         stack([BinaryUnits(2), BinaryUnits(2)], weights=[np.zeros((2, 3))])
     with pytest.raises(ArgumentError, match="has 8 parameters"):
         Model(StackFamily((BinaryUnits(2), BinaryUnits(2))), np.zeros(7))
+    large = stack([BinaryUnits(30)] * 3)
     with pytest.raises(TooExpensiveError, match="brackets it"):
-        large = stack([BinaryUnits(30)] * 3)
         large.family.log_partition(large.parts)
     with pytest.raises(ArgumentError, match="no list of values"):
         stack([GaussianUnits(1), BinaryUnits(1)]).joint()

@@ -19,7 +19,7 @@ from gibbsian.storage import (
     write_model,
     write_tensors,
 )
-from layered_systems import restricted
+from layered_systems import network, random_stack, restricted
 from systems import random_model, sampled_data
 
 
@@ -74,11 +74,11 @@ def models_to_store(rng):
         yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
     yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
     yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0]), spin
-    yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), hidden_biases=[1.0, 2.0]), CATEGORIES
+    yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), c=[1.0, 2.0]), CATEGORIES
     yield restricted(GaussianUnits(3, (0.1, 1.0, 7.0)), BinaryUnits(1), [0.5, 0.0, -1.0]), None
     layers = (SpinUnits(3), SpinUnits(2), SpinUnits(1))
-    for model, n_parameters in ((DeepModel, 14), (BeliefNetwork, 16)):
-        yield model(layers, rng.normal(size=n_parameters), 1.5), spin
+    yield random_stack(layers, rng), spin
+    yield network(layers, rng.normal(size=16)), spin
 
 
 def test_every_kind_of_model_round_trips(rng, tmp_path):
@@ -87,16 +87,16 @@ def test_every_kind_of_model_round_trips(rng, tmp_path):
         path = tmp_path / f"{number}.gibbs"
         write_model(path, StoredModel(model, coding, ("a", "b", "c")))
         read = read_model(path)
-        assert type(read.model) is type(model)
+        assert type(read.model.family) is type(model.family)
         assert read.coding == coding
         for j in range(3 if coding is not None else 0):  # 1, 1.0 and True are equal, yet not the same label
             assert list(map(type, read.coding.labels_of(j))) == list(map(type, coding.labels_of(j)))
         assert np.array_equal(read.model.theta, model.theta)
-        for part in ("temperature", "domain", "graph", "cliques", "basis", "supports", "visible", "hidden", "layers"):
-            assert getattr(read.model, part, None) == getattr(model, part, None)
+        for part in ("domain", "graph", "cliques", "basis", "supports", "layers"):
+            assert getattr(read.model.family, part, None) == getattr(model.family, part, None)
         kinds.add(json.loads(_header(path))["kind"])
     assert kinds == {
-        "pairwise", "higher-order", "potts", "markov-random-field", "full-span", "restricted", "deep", "belief-network",
+        "pairwise", "higher-order", "potts", "markov-random-field", "full-span", "stack", "belief-network",
     }  # fmt: skip
 
 

@@ -29,9 +29,6 @@ Array = np.ndarray
 FAMILIES = Registry("family", "gibbsian.models", "FAMILIES")
 
 
-FAMILIES = Registry("family", "gibbsian.models", "FAMILIES")
-
-
 class Parts(NamedTuple):
     """The parts of a family that a file keeps besides theta: plain values and arrays."""
 
@@ -315,10 +312,6 @@ class Model(Shown, Generic[F]):
         """Return the same distribution in the gauge in which parameters are reported."""
         theta = self.family.canonical(self.theta)
         return self if theta is self.theta else self.replace(theta)
-
-    def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Return a label for each parameter, given the names of the columns."""
-        return self.family.parameter_names(names)
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""

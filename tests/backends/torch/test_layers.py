@@ -15,6 +15,7 @@ from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import Watched
 from gibbsian.learners.run import StopRun
+from gibbsian.models.layers.units import states_of
 from gibbsian.optimizers import Decay
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
@@ -26,7 +27,6 @@ layer_epochs = pytest.importorskip("gibbsian.backends.torch.layer_epochs")
 layers = pytest.importorskip("gibbsian.backends.torch.layers")
 repeated = pytest.importorskip("gibbsian.backends.torch.repeated")
 from gibbsian.backends.torch.streams import Stream  # noqa: E402
-from gibbsian.models.layers.units import states_of
 
 PHASES = {
     "cd": RestartedBlockChains(n_steps=2),
