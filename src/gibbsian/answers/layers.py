@@ -26,7 +26,7 @@ from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mea
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.inference.layer_missing import LayerRowSums, layer_evidence
-from gibbsian.inference.layer_pseudolikelihood import flip_costs, log_pseudolikelihood
+from gibbsian.inference.layer_pseudolikelihood import conditional_costs, log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
@@ -280,7 +280,7 @@ class LayerAnswers(Answers):
             rows = data.domain.to_codes(states_of(visible, values))
             rows = np.unique(rows, axis=0)
             while True:
-                gains = -flip_costs(self.model, np.asarray(visible.encode(rows), dtype=np.float64))[:, free]
+                gains = -conditional_costs(self.model, np.asarray(visible.encode(rows), dtype=np.float64))[:, free]
                 better = np.flatnonzero(gains.max(axis=1) > STILL)
                 if not better.size:
                     return rows[:, free]

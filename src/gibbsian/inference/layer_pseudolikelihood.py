@@ -41,14 +41,14 @@ def log_pseudolikelihood(model: Model[StackFamily], states: np.ndarray) -> np.nd
 
 def _of_rows(model: Model[StackFamily], values: np.ndarray) -> np.ndarray:
     if is_two_valued(model.family):
-        return -np.logaddexp(0.0, -flip_costs(model, values)).sum(axis=1)
+        return -np.logaddexp(0.0, -conditional_costs(model, values)).sum(axis=1)
     total, rows = np.zeros(len(values)), np.arange(len(values))
     for scores, here in _scores(model, values):
         total += log_softmax(scores, axis=1)[rows, here]
     return total
 
 
-def flip_costs(model: Model[StackFamily], values: np.ndarray) -> np.ndarray:
+def conditional_costs(model: Model[StackFamily], values: np.ndarray) -> np.ndarray:
     """Return ``log P(v) - log P(v with unit i at its other value)`` of two-valued visible units, row by row."""
     if is_two_valued(model.family):
         return FlipSums(model.family, model.parts, values).costs()
