@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 import gibbsian as gb
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import N_STEPS, _sampled_means, expected_layers
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
 from layered_systems import all_values, restricted, rows_of
 
