@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.engine import ENGINES, AnyEngine, Cost, Engine, ExactAnswers, check_n_samples, check_nodes
 from gibbsian.inference.log_tables import Axes, LogTables, add_up, digits, marginals
+from gibbsian.inference.quadrature import N_CONFIGURATIONS, SEED, require_resolved
 from gibbsian.models.factors import FactorFamily, TransformFamily
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
@@ -58,6 +59,12 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     def _cardinalities(self) -> np.ndarray:
         """Number of values of every variable of the model."""
         return self.model.domain.cardinalities(self.model.n_variables)
+
+    def checked(self) -> Self:
+        """Return the answers, or refuse them where few nodes hold a density of real variables."""
+        if isinstance(self.model.domain, Continuum):
+            require_resolved(self.model.factors(), self.draw(N_CONFIGURATIONS, np.random.default_rng(SEED)))
+        return self
 
     # -- what subclasses compute ---------------------------------------------------------------------------------------
     @cached_property
