@@ -30,8 +30,8 @@ def require_resolved(factors: FactorGraph, codes: np.ndarray) -> None:
     """Refuse a density that is so narrow that single nodes hold it: its sums are no integrals."""
     if len(factors.cardinalities) and (peak := float(peaks(factors, codes).max())) > LARGEST_PEAK:
         raise ArgumentError(
-            f"are too few for a density this narrow: given the others, {peak:.0%} of a variable's weight is on average on "
-            "a single node of the quadrature rule, so that sums over nodes are no integrals",
+            f"are too few for a density this narrow: given the others, {peak:.0%} of a variable's weight is on average "
+            "on a single node of the quadrature rule, so that sums over nodes are no integrals",
             "give more of them, up to 127, or fewer or weaker interactions",
             argument="n_nodes",
             value=int(factors.cardinalities.max()),
