@@ -16,6 +16,7 @@ from gibbsian.inference.engine import ENGINES, AnyEngine, Cost, Engine, ExactAns
 from gibbsian.inference.log_tables import Axes, LogTables, add_up, digits, marginals
 from gibbsian.inference.quadrature import N_CONFIGURATIONS, SEED, require_resolved
 from gibbsian.models.factors import FactorFamily, TransformFamily
+from gibbsian.models.family import keeps
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 
@@ -30,12 +31,12 @@ TIE = 1e-14
 
 def needs_factors(family: Any) -> bool:
     """Say whether a family is served through its factors: it has some, and no form in spins."""
-    return isinstance(family, FactorFamily) and not is_ising(family)
+    return keeps(family, FactorFamily) and not is_ising(family)
 
 
 def has_transform(family: Any) -> bool:
     """Say whether a family lists the log-weights of all states by a transform of its own."""
-    return isinstance(family, TransformFamily) and family.has_fast_transform
+    return keeps(family, TransformFamily) and family.has_fast_transform
 
 
 def table_seconds(family: Any) -> float:
