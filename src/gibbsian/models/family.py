@@ -335,7 +335,7 @@ def fields_alone(self: object) -> dict[str, object]:
     return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
 
-def keeps(family: object, protocol: type) -> bool:
+def keeps(family: Any, protocol: type) -> bool:
     """Say whether a family keeps a protocol that has methods alone; quicker than `isinstance`, which looks each time.
 
     Examples

@@ -88,7 +88,7 @@ class LayeredFamily:
         """Return a label for each column of values of each layer, given the names of all units."""
         ends = spans(layer.n_units for layer in self.layers)
         return [
-            names[at]
+            list(names[at])
             if layer.width == layer.n_units
             else [f"{name}[{k}]" for name, q in zip(names[at], layer.variables.sizes, strict=True) for k in range(q)]
             for layer, at in zip(self.layers, ends, strict=True)
