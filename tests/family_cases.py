@@ -16,6 +16,12 @@ from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.family import Family
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.mixtures.categorical import LatentClassFamily
+from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily, KMeansFamily
+from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables
 
@@ -88,6 +94,30 @@ def full_span(
     return draw
 
 
+def layered(kind: type, *layers: object) -> Callable[[np.random.Generator], Case]:
+    """Layers of units, with all their rows; real units have random numbers."""
+
+    def made(rng: np.random.Generator) -> Case:
+        family = kind(layers)
+        rows = every_row(Variables.categories([size or 1 for size in family.variables.sizes]))
+        real = np.array(family.variables.sizes) == 0
+        if real.any():
+            rows = np.where(real, rng.normal(size=rows.shape), rows)
+        return Case(family, layers[0].variables, rng.normal(size=family.n_parameters), rows)
+
+    return made
+
+
+def mixture(family: Family, *parts: object, columns: np.ndarray) -> Callable[[np.random.Generator], Case]:
+    """A mixture of two classes with rows of some columns, each in both classes."""
+    rows = np.vstack([np.column_stack([columns, np.full(len(columns), label)]) for label in (0, 1)])
+    return lambda rng: Case(family, family.columns, family.join(*parts), rows)
+
+
+NUMBERS = np.random.default_rng(1).normal(size=(10, 3))
+MEANS = [[0.0, 1.0, 2.0], [-1.0, 0.0, 0.5]]
+DIRECTIONS = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]])
+
 CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     "gaussian": {"on a graph": gaussian},
     "full-span": {
@@ -98,6 +128,39 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
         "all functions": lambda rng: discrete(FullSpanFamily.dense(SIZES), rng),
         "of a graph": lambda rng: discrete(FullSpanFamily.on_graph(GRAPH), rng),
         "hidden variables": full_span(Variables.spins(3), 20, hidden=(2, 3)),
+    },
+    "stack": {
+        "restricted": layered(StackFamily, BinaryUnits(3), BinaryUnits(2)),
+        "spins and categories": layered(StackFamily, CategoricalUnits((2, 3)), SpinUnits(2)),
+        "numbers": layered(StackFamily, GaussianUnits(2), BinaryUnits(2)),
+        "deep": layered(StackFamily, BinaryUnits(3), SpinUnits(2), BinaryUnits(2)),
+    },
+    "belief-network": {
+        "0/1": layered(BeliefNetworkFamily, BinaryUnits(2), BinaryUnits(2), BinaryUnits(1)),
+        "numbers": layered(BeliefNetworkFamily, GaussianUnits(2), BinaryUnits(2), SpinUnits(2)),
+    },
+    "gaussian-mixture": {
+        "two classes": mixture(GaussianMixtureFamily(2, 3), [0.3, 0.7], MEANS, [1.0, 0.5], columns=NUMBERS),
+    },
+    "k-means": {
+        "two classes": mixture(KMeansFamily(2, 3), [0.5, 0.5], MEANS, [0.5, 0.5], columns=NUMBERS),
+    },
+    "vmf-mixture": {
+        "two classes": mixture(
+            VonMisesFisherMixtureFamily(2, 3),
+            [0.3, 0.7],
+            DIRECTIONS,
+            [2.0, 5.0],
+            columns=NUMBERS / np.linalg.norm(NUMBERS, axis=1, keepdims=True),
+        ),
+    },
+    "categorical-mixture": {
+        "two classes": mixture(
+            LatentClassFamily(2, Variables.categories((2, 3))),
+            [0.3, 0.7],
+            [[0.2, 0.8, 0.1, 0.4, 0.5]] * 2,
+            columns=every_row(Variables.categories((2, 3))),
+        ),
     },
     "pairwise": {
         "spins": pairwise(Variables.spins(5)),

@@ -20,6 +20,11 @@ def of(protocol):
     return pytest.mark.parametrize("case", kept)
 
 
+def arrays_in(parts):
+    """List the arrays in named tuples and lists, however deep."""
+    return [parts] if isinstance(parts, np.ndarray) else [array for part in parts for array in arrays_in(part)]
+
+
 def test_every_family_has_a_case():
     assert set(FAMILIES) == CASES.keys() - BESIDE
 
@@ -35,8 +40,7 @@ class TestFamily:
         assert type(family).registered_name in CASES
 
     def test_parameters_split_into_views_that_hold_all_of_them(self, case):
-        parts = case.family.split(case.theta)
-        arrays = [array for part in parts for array in (part if isinstance(part, list) else [part])]
+        arrays = arrays_in(case.family.split(case.theta))
         assert sum(part.size for part in arrays) == case.theta.size
         assert all(np.shares_memory(part, case.theta) for part in arrays if part.size)
 
@@ -56,13 +60,14 @@ class TestFamily:
         np.testing.assert_allclose(family.canonical(gauge), gauge, atol=1e-12)
 
     def test_parameters_have_names_of_their_own(self, case):
-        names = case.family.parameter_names([f"x{i}" for i in range(len(case.family.variables))])
+        names = case.family.parameter_names([f"x{i}" for i in range(len(case.columns))])
         assert len(set(names)) == len(names) == case.family.n_parameters
 
     def test_interactions_are_among_the_variables(self, case):
         found = case.family.interactions(case.theta)
         assert isinstance(found, Interactions)
-        assert found.n_variables == len(case.family.variables)
+        assert found.sizes[0] == len(case.columns)  # then hidden units, or classes
+        assert all(node < found.n_variables for scope in found.scopes for node in scope)
         assert len(found.scopes) == len(found.strengths)
 
     def test_a_file_gives_the_same_family(self, case):

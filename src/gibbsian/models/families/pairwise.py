@@ -141,8 +141,9 @@ class PairwiseFamily:
         return ends[0], ends[1]
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Return the names of single variables and of products."""
-        return ["*".join(names[i] for i in scope) for scope in self.scopes]
+        """Return the names of single variables and of products, given those of the columns."""
+        units = [*names, *(f"h{number}" for number in range(self.n_hidden))]
+        return ["*".join(units[i] for i in scope) for scope in self.scopes]
 
     def to_parts(self) -> Parts:
         """Return the graph, whether there are biases, and how many units are hidden."""
