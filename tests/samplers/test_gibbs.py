@@ -173,7 +173,7 @@ def test_monte_carlo_chains_persist():
     model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
     expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, burn_in=7)
     estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    assert estimate.mean.shape == estimate.stderr.shape == (10,)
+    assert estimate.value.shape == estimate.stderr.shape == (10,)
     assert state.chains.n_sweeps == 17
     _, state = expectation(model, state)
     assert state.chains.n_sweeps == 27

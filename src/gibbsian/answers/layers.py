@@ -18,7 +18,7 @@ from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
-from gibbsian.expectations import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
@@ -311,7 +311,7 @@ class LayerAnswers(Answers):
             raise ArgumentError("is not for layers", "use one of auto, exact, gibbs", argument="method", value=method)
         if method == "exact" or (method == "auto" and n_samples is None and is_affordable(self.model.family)):
             answers = exact(self.model)
-            return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition)
+            return Estimate(answers.moments, parts={"log_partition": Estimate(answers.log_partition)})
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
         machine = self.model.folded()
         if self._chains_agree(rng, method):

@@ -17,7 +17,8 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.domain import DOMAINS
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference.layer_missing import check_discrete
@@ -50,7 +51,7 @@ class ClampedLayers:
     >>> model = gb.models.RestrictedModel.build(gb.models.SpinLayer(2), gb.models.SpinLayer(1), weights=[[1.0], [1.0]])
     >>> clamped = ClampedLayers()
     >>> rows = clamped.init(model, gb.Dataset.read([[1, float("nan")]], coding="spin"), np.random.default_rng(0))
-    >>> clamped(model, rows)[0].mean.round(3).tolist()           # v1, v2, h and their products
+    >>> clamped(model, rows)[0].value.round(3).tolist()           # v1, v2, h and their products
     [1.0, 0.58, 0.762, 0.762, 0.762]
     """
 
@@ -94,7 +95,7 @@ class ClampedLayers:
             yield Alike(values, shares[rows], holes, listed)
 
     def __call__(self, model: Any, state: Rebuilt[Any]) -> tuple[Estimate, Rebuilt[Any]]:
-        """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
+        """Return the expectation; its part `log_partition` is the mean log-evidence of the rows."""
         if not isinstance(state.value, list):
             return ClampedExact(max_seconds=self.max_seconds)(model.joint(), state)
         mean, value = np.zeros_like(model.theta), 0.0
@@ -104,7 +105,7 @@ class ClampedLayers:
             for part, statistics in map_in_order(lambda block: _summed(model, block), blocks):
                 value += part
                 mean += statistics
-        return Estimate(mean, np.zeros_like(mean), value), state
+        return Estimate(mean, parts={"log_partition": Estimate(value)}), state
 
 
 def _summed(model: Any, rows: Alike) -> tuple[float, np.ndarray]:
