@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,11 @@ import gibbsian as gb
 import gpu_layers
 import peer_works
 from gibbsian.backends.device import Device, on_device
-from gibbsian.backends.flip_layout import FlipLayout
-from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span, vectors
+from gibbsian.backends.torch import gibbs, span, triton_gibbs, triton_span, vectors
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
 from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
 
@@ -166,13 +166,12 @@ def dense_gibbs(device: Device) -> Iterator[Figure]:
 def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float]:
     """Seconds of an evaluation on the card, of one with theta going up and the gradient down, and of its products."""
     rng = np.random.default_rng(0)
-    states = rng.integers(0, 2, (n_rows, n), np.int8) * 2 - 1
-    i, j = np.triu_indices(n, 1)
-    layout = FlipLayout(states, 2, False, np.full(n, 2), 2.0, 1.0, np.arange(n), i, j, True)
-    function = products.FlipLoss(layout, np.full(n_rows, 1.0 / n_rows), "logistic")
-    theta = rng.normal(0, 0.3 / n**0.5, n + i.size)
-    rows = min(n_rows, function._rows)
-    x = function._as_numbers(function._states[:rows])[:, :n].contiguous()
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    bound: Any = model.conditionals(rng.integers(0, 2, (n_rows, n), np.int8))
+    function = BoundLoss(bound, gb.objectives.Pseudolikelihood.loss)
+    theta = rng.normal(0, 0.3 / n**0.5, model.theta.size)
+    rows = min(n_rows, bound._rows)
+    x = bound._as_numbers(bound._states[:rows])[:, :n].contiguous()
     matrix, fields = torch.randn(n, n, device=device.place), torch.empty_like(x)
 
     def plain() -> None:

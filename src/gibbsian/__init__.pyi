@@ -50,7 +50,7 @@ from gibbsian.estimate import Estimate as Estimate
 from gibbsian.graphs import Graph as Graph
 from gibbsian.models import (
     FullSpanModel as FullSpanModel,
-    GaussianModel as GaussianModel,
+    GaussianFamily as GaussianFamily,
     HigherOrderModel as HigherOrderModel,
     MarkovRandomField as MarkovRandomField,
     OrdinalModel as OrdinalModel,
@@ -58,5 +58,6 @@ from gibbsian.models import (
     PotentialField as PotentialField,
     PottsModel as PottsModel,
 )
+from gibbsian.models.family import Model as Model
 
 __version__: str

@@ -13,7 +13,7 @@ from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.layers import as_layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
-from systems import all_states, exact_law, random_model, sampled_data
+from systems import all_states, costs_of, exact_law, random_model, sampled_data
 
 
 def test_pseudolikelihood_is_equation_8_of_h06(rng):
@@ -117,7 +117,7 @@ def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
     graph = gb.graphs.grid(1, n)
     model = random_model(graph, rng, scale=0.3)
     x = np.where(rng.random((3, n)) < 0.5, 1, -1)
-    costs = model.flip_costs(x)
+    costs = costs_of(model, x)
     value, _ = value_and_gradient(Pseudolikelihood(), model, gb.Dataset.read(x))
     assert value == pytest.approx(np.logaddexp(0, -costs).sum(axis=1).mean(), rel=1e-13)
 

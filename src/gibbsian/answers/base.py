@@ -26,6 +26,7 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.missing import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.models.conditionals import HasConditionals
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.base import for_model
 from gibbsian.samplers.annealing import Annealing
@@ -58,8 +59,8 @@ class Answers:
 
     def __init__(self, model: Any):
         self.model = model
-        # whether flip costs of the model are about rows: hidden variables would have to be summed out of them
-        self.flips_rows = not model.n_hidden and hasattr(model, "flip_costs")
+        # whether conditionals of the model are about rows: hidden variables would have to be summed out of them
+        self.has_conditionals = not model.n_hidden and isinstance(model, HasConditionals)
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:

@@ -16,12 +16,14 @@ from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
+from gibbsian.models.differences import differences
+from gibbsian.models.family import ClosedForm
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
 from gibbsian.objectives.centring import LinearMap
-from gibbsian.objectives.curvature import differences
+from gibbsian.objectives.gaussian import ExpectedMoments
 from gibbsian.objectives.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.objectives.probability_flow import SKIP_DATA
@@ -72,7 +74,7 @@ class ObjectiveLearner(WithPrior):
     @property
     def takes_numbers(self) -> bool:
         """Whether the objective has a form for real numbers."""
-        return hasattr(self.objective, "with_numbers")
+        return hasattr(self.objective, "in_closed_form")
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
@@ -106,9 +108,9 @@ class ObjectiveLearner(WithPrior):
         if preconditioner is None:
             return plain, model.theta if model.theta.any() else start
         minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
-        if completed is None and curvature is not None and hasattr(objective, "weights"):
-            # a function on a device has the rows there
-            weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
+        if completed is None and curvature is not None and hasattr(objective, "slope_sums"):
+            # a function of rows in memory, or on a device, has them there
+            weights = getattr(plain.function, "slope_sums", None) or objective.slope_sums(model, data)
             minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
         change: Any = centred.centring
         if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
@@ -119,9 +121,8 @@ class ObjectiveLearner(WithPrior):
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import SampledRounds, all_completions, as_completing, in_all_copies
 
-        expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
-        if expected is not None:
-            return self._rounds(model, data, expected)
+        if isinstance(model.family, ClosedForm):
+            return self._rounds(model, data, ExpectedMoments)
         chains = as_completing(self.completions, data)
         if chains is None:
             return self._rounds(model, data, all_completions)
@@ -168,7 +169,7 @@ class ObjectiveLearner(WithPrior):
             return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
         from gibbsian.learners.completing import AllCompletions, are_few
 
-        if getattr(model, "of_numbers", False):
+        if isinstance(model.family, ClosedForm):
             raise ArgumentError(
                 "errors are not known where numbers are missing", "use `gibbsian.uncertainty.bootstrap`"
             )
@@ -307,8 +308,8 @@ class MLE(Recipe):
 
 
 @declared(frozen=True)
-class FlipCostLearner(Recipe):
-    """Minimise an objective on flip costs, which needs complete rows or completes them."""
+class ConditionalsLearner(Recipe):
+    """Minimise an objective on conditionals, which needs complete rows or completes them."""
 
     optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
     completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
@@ -326,7 +327,7 @@ class FlipCostLearner(Recipe):
 
 @LEARNERS.register("mple")
 @declared(frozen=True)
-class MPLE(FlipCostLearner):
+class MPLE(ConditionalsLearner):
     """Maximum pseudolikelihood (H06; Y18 section 3.1).
 
     Examples
@@ -343,7 +344,7 @@ class MPLE(FlipCostLearner):
 
 @LEARNERS.register("rm")
 @declared(frozen=True)
-class RatioMatching(FlipCostLearner):
+class RatioMatching(ConditionalsLearner):
     """Ratio matching (Hyvarinen 2007; Y18 section 5).
 
     Examples
@@ -360,7 +361,7 @@ class RatioMatching(FlipCostLearner):
 
 @LEARNERS.register("mpf")
 @declared(frozen=True)
-class ProbabilityFlow(FlipCostLearner):
+class ProbabilityFlow(ConditionalsLearner):
     """Minimum probability flow over one-flip neighbours (Sohl-Dickstein 2011; Y18 section 5).
 
     Examples

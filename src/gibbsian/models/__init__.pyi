@@ -3,7 +3,8 @@ from gibbsian.models.belief_network import BeliefNetwork as BeliefNetwork
 from gibbsian.models.conditional import ConditionalModel as ConditionalModel
 from gibbsian.models.deep import DeepModel as DeepModel
 from gibbsian.models.full_span import FullSpanModel as FullSpanModel
-from gibbsian.models.gaussian import GaussianModel as GaussianModel
+from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
+from gibbsian.models.family import FAMILIES as FAMILIES
 from gibbsian.models.given import Given as Given
 from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
 from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture
@@ -13,7 +14,6 @@ from gibbsian.models.layers import (
     GaussianLayer as GaussianLayer,
     SpinLayer as SpinLayer,
 )
-from gibbsian.models.local_states import LocalStates as LocalStates
 from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
 from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
 from gibbsian.models.pairwise import PairwiseModel as PairwiseModel

@@ -14,12 +14,12 @@ from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_stati
 from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
+from gibbsian.models.differences import symmetric_differences
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
 from gibbsian.objectives.curvature import (
     covariance_of_statistics,
     information_seconds,
     state_blocks,
-    symmetric_differences,
 )
 from gibbsian.objectives.gaussian import GaussianLikelihood
 from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
@@ -53,7 +53,7 @@ class Likelihood:
     def __post_init__(self) -> None:
         check(self)
 
-    def with_numbers(self) -> GaussianLikelihood:
+    def in_closed_form(self) -> GaussianLikelihood:
         """Return the form for Gaussian models."""
         return GaussianLikelihood()
 

@@ -103,9 +103,10 @@ def standard_errors(
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
         ``"fisher"``, for the exact likelihood, trusts the model: the inverse information I over N (the observed one
-        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``. ``"sandwich"`` does not, and is
-        the only one for other objectives, whose curvature is not their precision. ``"auto"`` is fisher for the
-        likelihood and sandwich for all else.
+        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``, where cells or units are
+        hidden with the variance of the scores in the middle. ``"sandwich"`` does not, and is the only one for other
+        objectives, whose curvature is not their precision. ``"auto"`` is fisher for the likelihood and sandwich for
+        all else.
     sample_weight : array of shape (n_rows,), optional
         The weights of the fit.
     weights : {"frequencies", "importance"}
@@ -263,10 +264,11 @@ def _covariance(
     information.check_cost(model.theta.size, data.n_states, max_seconds)
     equations = equations_of(model, data, max_seconds)
     carried = _inverse_for(learner, model, equations)
-    if kind == "fisher":
+    partly_seen = data.has_missing or model.n_hidden
+    if kind == "fisher" and not (partly_seen and getattr(learner, "l2", 0.0)):
         # the scores vary by the information whatever the penalty is, which only bends the equations
         covariance = carried @ equations.jacobian @ carried.T / shares.n_rows
-    else:
+    else:  # away from the maximum of the likelihood the observed information of rows seen in part is no variance
         size = len(equations.jacobian)
         covariance = carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
     if getattr(learner, "l1", 0.0):
