@@ -27,7 +27,8 @@ from gibbsian.backends.device import Device, on_device
 from gibbsian.backends.torch import gibbs, span, triton_gibbs, triton_span, vectors
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.learners.bound_mixtures import bound
+from gibbsian.models import KMeansFamily
 from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
@@ -261,10 +262,10 @@ def gibbs_of_tables(device: Device) -> Iterator[Figure]:
 @work
 def k_means(device: Device) -> Iterator[Figure]:
     rows = peer_works.blurred_clusters(1_000_000, 50, 100)
-    steps = KMeansModel.unplaced(100, 50).em_steps(gb.Dataset.read(rows, coding="real"))
+    steps = bound(KMeansFamily(100, 50), gb.Dataset.read(rows, coding="real"), hard=True)
     model = steps.from_means(rows[:100])
-    _, labels = steps.expect(model)
-    took = wall(lambda: steps.maximise(steps.expect(model, labels)[1], model))
+    memory = steps.e_step(model).memory
+    took = wall(lambda: steps.m_step(steps.e_step(model, memory), model))
     yield Figure("k-means, 1,000,000 x 50, k = 100: both halves of a step", 1e3 * took, "ms")
 
 

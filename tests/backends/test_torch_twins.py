@@ -344,14 +344,14 @@ def test_steps_of_k_means(holes, device):
 @pytest.mark.parametrize("hard", [False, True])
 def test_mixtures_of_sparse_rows(hard, device):
     """Rows of few numbers, as those of a mixture of machines without couplings are."""
-    from gibbsian.models.class_shares import blocks_of, share
+    from gibbsian.backends.classes import blocks_of, e_step
 
     rng = np.random.default_rng(0)
     rows = scipy.sparse.random_array((300, 40), density=0.1, rng=rng, format="csr")
     weights, theta, offsets = rng.uniform(0.5, 2.0, 300), rng.normal(size=(4, 40)), rng.normal(size=4)
-    energy, sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    energy, sums = e_step(blocks_of(rows, weights), theta, offsets, hard)
     with on_device(device):
-        found, found_sums = share(blocks_of(rows, weights), theta, offsets, hard)
+        found, found_sums = e_step(blocks_of(rows, weights), theta, offsets, hard)
     assert found == pytest.approx(energy, rel=1e-12)
     for one, other in zip(sums, found_sums, strict=True):
         np.testing.assert_allclose(other, one, **CLOSE)

@@ -92,7 +92,7 @@ def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, domain
     model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, bias=bias)
     data, _ = with_holes(sampled_data(model, 30, rng), 0.5, rng)
     listed = value_and_gradient(Likelihood(), model, data)
-    monkeypatch.setattr("gibbsian.inference.missing.MOST_LISTED", 1)
+    monkeypatch.setattr("gibbsian.inference.posterior.MOST_LISTED", 1)
     summed = value_and_gradient(Likelihood(), model, data)
     assert summed[0] == pytest.approx(listed[0], abs=1e-12)
     np.testing.assert_allclose(summed[1], listed[1], atol=1e-12)
@@ -139,7 +139,8 @@ def test_completions_are_all_ways_to_fill(n_missing, domain):
 
     row = np.full((1, 3), float(domain.high))
     row[0, :n_missing] = np.nan
-    completions = complete_in_all_ways(gb.Dataset.read(row, coding=domain.name))
+    data = gb.Dataset.read(row, coding=domain.name)
+    completions = complete_in_all_ways(domain, data.states, data.missing)
     filled = set(map(tuple, completions.states.tolist()))
     ways = itertools.product([domain.low, domain.high], repeat=n_missing)
     assert filled == {(*way, *[domain.high] * (3 - n_missing)) for way in ways}

@@ -185,7 +185,7 @@ def test_monte_carlo_warns_when_chains_are_stuck():
     start = expectation.init(ferromagnet, None, np.random.default_rng(0))
     with pytest.warns(MixingWarning, match="worst R-hat inf"):
         estimate, _ = expectation(ferromagnet, start)
-    assert estimate.diagnostics["r_hat"] == np.inf
+    assert estimate.parts["r_hat"] == np.inf
     quiet = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, warn=False)
     quiet(ferromagnet, start)
 

@@ -462,10 +462,11 @@ class NetworkAnswers(DeepAnswers):
     def _completions(self, data: Dataset) -> Completions:
         """All ways to fill the missing cells of each distinct row, where there are few."""
         self._require_few(data)
-        return complete_in_all_ways(data)
+        return complete_in_all_ways(data.domain, data.states, data.missing)
 
     def _require_few(self, data: Dataset) -> None:
-        if (most := count_completions(data).max(initial=1.0)) > SCORE_STATES:
+        most = count_completions(data.domain, data.missing, data.n_states).max(initial=1.0)
+        if most > SCORE_STATES:
             raise TooExpensiveError(
                 f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
                 "sum over them",

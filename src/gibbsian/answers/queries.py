@@ -22,7 +22,7 @@ from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError, not
 from gibbsian.estimate import Estimate
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
-from gibbsian.inference.missing import clamped_seconds, log_evidence
+from gibbsian.inference.posterior import clamped_seconds, log_evidence
 from gibbsian.samplers import Annealing, draw
 from gibbsian.startup import entr
 

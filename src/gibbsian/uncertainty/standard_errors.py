@@ -138,6 +138,8 @@ def standard_errors(
     """
     check_is_fitted(machine)
     model = machine.model_
+    if warning := machine.result_.warning:
+        raise DataError(f"a degenerate fit has no errors ({warning})", "fit fewer classes, or from other starts")
     data = machine._shown(model, drop_empty_rows(machine._read(X, sample_weight=sample_weight)))
     learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
     settled = _settle_kind(kind, learner)
@@ -232,7 +234,7 @@ def _notes(machine: Any, learner: Any) -> tuple[str, ...]:
         "the bias of the penalty is not in the standard errors": penalised,
         "functions were chosen by the same rows: errors are as if they had been given": machine.model_.theta.size
         and getattr(machine.model_, "is_full_span", False),
-        getattr(machine.model_, "exchangeable", ""): True,
+        getattr(machine.model_.family, "exchangeable", ""): True,
     }
     return tuple(note for note, holds in notes.items() if note and holds)
 
