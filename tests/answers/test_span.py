@@ -115,7 +115,7 @@ class TestDistribution:
     def test_most_probable_states_over_many_blocks(self, model, rng, monkeypatch):
         states, p = law(model)
         monkeypatch.setattr("gibbsian.answers.modes.CELLS_AT_ONCE", 4)
-        monkeypatch.setattr("gibbsian.blocks.LEAST_ROWS", 1)
+        monkeypatch.setattr("gibbsian.resources.LEAST_ROWS", 1)
         order = np.argsort(-p, kind="stable")[:5]
         nothing = rows_of(model, states[:1], np.ones((1, states.shape[1]), bool))
         found = SpanAnswers(model).most_probable(nothing, Search(rng, n_states=5))

@@ -12,7 +12,6 @@ from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like
 from gibbsian.answers.base import values_of as domain_values
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
-from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.evidence import EvidenceInterval
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
@@ -31,6 +30,7 @@ from gibbsian.inference.log_tables import digits
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
 from gibbsian.models.tables import MarkovRandomField
+from gibbsian.resources import spans
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values

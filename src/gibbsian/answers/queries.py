@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.diagnostics.partition import log_partition_interval
@@ -23,6 +22,7 @@ from gibbsian.estimate import Estimate
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
+from gibbsian.resources import row_blocks
 from gibbsian.samplers import Annealing, draw
 from gibbsian.startup import entr
 

@@ -10,7 +10,6 @@ import numpy as np
 from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers
 from gibbsian.answers.draws import watched_draws
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
 from gibbsian.estimate import Estimate
@@ -21,6 +20,7 @@ from gibbsian.models.span_completions import (
     table_for,
     with_hidden_cells,
 )
+from gibbsian.resources import row_blocks
 from gibbsian.startup import logsumexp
 
 # States of a table looked at together.

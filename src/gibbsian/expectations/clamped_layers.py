@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks, spans
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.domain import DOMAINS
@@ -23,6 +22,7 @@ from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference.layer_missing import check_discrete
 from gibbsian.models.layers.units import count_states, enumerate_values, spread, values_of
+from gibbsian.resources import row_blocks, spans
 from gibbsian.settings import check, declared, number, positional
 
 # Layers whose joint distribution is a pairwise model with the same theta.

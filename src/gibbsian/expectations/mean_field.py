@@ -13,7 +13,6 @@ import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
@@ -24,6 +23,7 @@ from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
+from gibbsian.resources import row_blocks
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, declared, flag, number, whole
 from gibbsian.startup import logsumexp, softmax
