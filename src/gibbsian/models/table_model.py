@@ -10,7 +10,6 @@ import numpy as np
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
@@ -19,6 +18,7 @@ from gibbsian.models.given import Given
 from gibbsian.models.layout import Layout
 from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 from gibbsian.models.variables import variables_of
+from gibbsian.resources import row_blocks
 
 
 class TableModel(ExponentialFamily):

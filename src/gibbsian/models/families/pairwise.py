@@ -11,7 +11,6 @@ import numpy as np
 
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
-from gibbsian.blocks import LEAST_ROWS, row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.conditionals import Conditionals, Pairs, WeightedRows, bind_pairs
@@ -23,6 +22,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
+from gibbsian.resources import LEAST_ROWS, row_blocks
 
 # Rows of a large sparse family whose products are summed together: no more than a few stay near the cache.
 FEW_ROWS = 8

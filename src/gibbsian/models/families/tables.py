@@ -13,7 +13,6 @@ import numpy as np
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
@@ -26,6 +25,7 @@ from gibbsian.models.layout import Layout
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import Variables
+from gibbsian.resources import row_blocks
 
 
 class TablesParts(NamedTuple):
