@@ -328,7 +328,7 @@ class Model(Shown, Generic[F]):
         return self.family.interactions(self.theta)
 
 
-def keeps(family: Any, protocol: type) -> bool:
+def keeps(family: Any, protocol: Any) -> bool:
     """Say whether a family keeps a protocol that has methods alone; quicker than `isinstance`, which looks each time.
 
     Examples
@@ -338,10 +338,10 @@ def keeps(family: Any, protocol: type) -> bool:
     >>> keeps(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family, FactorFamily)
     True
     """
-    kind: type = type(family)
+    kind: Any = type(family)
     return _class_keeps(kind, protocol)
 
 
 @cache
-def _class_keeps(kind: type, protocol: type) -> bool:
+def _class_keeps(kind: Any, protocol: Any) -> bool:
     return issubclass(kind, protocol)
