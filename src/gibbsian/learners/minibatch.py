@@ -20,7 +20,7 @@ from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_gradient import OFFSET_SHARE
@@ -192,6 +192,11 @@ class Minibatch(Learner):
         check_prior(self.log_prior)
         self.phase()
 
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties of the weights, and the prior."""
+        return Penalties(self.l1, self.l2, self.log_prior)
+
     def phase(self, model: Any = None) -> FreePhase:
         """Return the free phase of a model, with the numbers of steps and chains that were given for it.
 
@@ -343,7 +348,7 @@ class Minibatch(Learner):
             order=problem.order(progress.seed, progress.epoch, rng),
             ends=cuts.ends,
             rates=np.array(rates),
-            parts=self._penalties(problem),
+            parts=self._penalised_parts(problem),
             momentum=self.momentum,
             centred=self.centred,
         )
@@ -382,7 +387,7 @@ class Minibatch(Learner):
                 # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
                 kernels.shrink(theta[part], as_number(rate * l1 / (1.0 - self.momentum)))
 
-    def _penalties(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
+    def _penalised_parts(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
         """Return the parts of theta that are penalised alike, with L1 and L2."""
         return [
             (part, self.l1 * penalised + float(problem.corners[part.start]), self.l2 * penalised)

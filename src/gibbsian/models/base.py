@@ -280,6 +280,10 @@ class ExponentialFamily:
         return lru_cache(maxsize=64)(self._make_family_without)
 
     # -- what learners and expectations ask ---------------------------------------------------------------------------
+    @property
+    def identifiability_note(self) -> str:
+        """A caveat on errors of the parameters; empty where there is none."""
+        return ""
 
     def statistics(self: Any, x: np.ndarray) -> np.ndarray:
         """Return S(x) of each state, one row per state in the layout of theta."""

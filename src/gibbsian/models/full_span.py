@@ -89,6 +89,13 @@ class FullSpanModel(ExponentialFamily):
     """
 
     is_full_span: ClassVar[bool] = True
+
+    @property
+    def identifiability_note(self) -> str:
+        """A caveat on errors of the parameters."""
+        note = "functions were chosen by the same rows: errors are as if they had been given"
+        return note if self.theta.size else ""
+
     parts_in_file: ClassVar[dict[str, Any]] = {
         "cardinalities": Listed(COUNT, "all"),
         "indices": wholes("parameters", low=1),

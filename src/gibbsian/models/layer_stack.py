@@ -34,7 +34,9 @@ class LayeredModel(ExponentialFamily):
     registered_name: ClassVar[str] = "layered"
 
     # What the errors of parameters do not know of.
-    exchangeable: ClassVar[str] = "hidden units can be exchanged: errors are those of the maximum that was found"
+    identifiability_note: ClassVar[str] = (
+        "hidden units can be exchanged: errors are those of the maximum that was found"
+    )
 
     if TYPE_CHECKING:
         layers: Any

@@ -184,8 +184,8 @@ class PairwiseModel(ExponentialFamily):
     statistics_are_products: ClassVar[bool] = True
 
     @property
-    def exchangeable(self) -> str:
-        """What the errors of parameters do not know of."""
+    def identifiability_note(self) -> str:
+        """A caveat on errors of the parameters."""
         return "hidden units can be exchanged: errors are those of the maximum that was found" if self.n_hidden else ""
 
     @property
