@@ -79,7 +79,8 @@ def test_who_serves_a_model_is_found_along_its_bases():
 
 
 def test_registries_of_who_serves_name_models_and_their_bases_alone():
-    kinds = {base for name in gb.models.MODELS for base in gb.models.MODELS.factory(name).__mro__}
+    registered = [known.factory(name) for known in (gb.models.MODELS, gb.models.FAMILIES) for name in known]
+    kinds = {base for kind in registered for base in kind.__mro__}
     names = {vars(kind).get("registered_name") for kind in kinds}
     for registry in (ANSWERS, SWEEPS, EXACT_CLAMPED, LESSONS):
         assert set(registry) <= names, registry.kind

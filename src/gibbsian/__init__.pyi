@@ -49,7 +49,7 @@ from gibbsian.estimators import (
 from gibbsian.graphs import Graph as Graph
 from gibbsian.models import (
     FullSpanModel as FullSpanModel,
-    GaussianModel as GaussianModel,
+    GaussianFamily as GaussianFamily,
     HigherOrderModel as HigherOrderModel,
     MarkovRandomField as MarkovRandomField,
     OrdinalModel as OrdinalModel,
@@ -57,5 +57,6 @@ from gibbsian.models import (
     PotentialField as PotentialField,
     PottsModel as PottsModel,
 )
+from gibbsian.models.family import Model as Model
 
 __version__: str

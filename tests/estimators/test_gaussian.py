@@ -76,7 +76,8 @@ class TestGraphicalLasso:
         machine = gb.GaussianMachine(learner="graphical-lasso", l1=0.1).fit(rows)
         standard = (rows - rows.mean(axis=0)) / rows.std(axis=0)
         _, expected = graphical_lasso(np.cov(standard.T, bias=True), 0.1, tol=1e-6, enet_tol=1e-9, max_iter=1000)
-        np.testing.assert_allclose(machine.model_.precision, expected, atol=1e-8)
+        model = machine.model_
+        np.testing.assert_allclose(model.family.precision(model.theta), expected, atol=1e-8)
         np.testing.assert_allclose(machine.mean_, rows.mean(axis=0), rtol=1e-9, atol=1e-9)
 
     def test_is_likelihood_under_an_l1_penalty(self, rows):
@@ -193,7 +194,7 @@ def test_intervals_cover_the_truth(rng):
     machine = gb.GaussianMachine(graph=[(0, 1), (1, 2)]).fit(rows)
     errors = gb.uncertainty.standard_errors(machine, rows)
     assert errors.kind == "fisher"
-    scale = machine.model_.scale
+    scale = machine.model_.family.scale
     wanted = np.array([truth[0, 0] * scale[0] ** 2, truth[0, 1] * scale[0] * scale[1]])
     assert (np.abs(machine.model_.theta[[3, 6]] - wanted) < 4 * errors.theta_se[[3, 6]]).all()
     sandwich = gb.uncertainty.standard_errors(machine, rows, kind="sandwich").theta_se
@@ -240,6 +241,6 @@ def test_the_most_probable_row_is_the_conditional_mean_and_temperature_widens(ro
     some = machine.conditional({names[0]: 1.0}, [names[2]])
     assert some[0].iloc[0] == mean[names[2]]
     assert some[1].iloc[0, 0] == covariance.loc[names[2], names[2]]
-    hot = machine.model_.at(1 / 4.0)
-    np.testing.assert_allclose(hot.covariance, 4.0 * machine.model_.covariance, rtol=1e-10)
-    np.testing.assert_allclose(hot.mean, machine.model_.mean, atol=1e-10)
+    family, theta, hot = machine.model_.family, machine.model_.theta, machine.model_.at(0.25).theta
+    np.testing.assert_allclose(family.covariance(hot), 4.0 * family.covariance(theta), rtol=1e-10)
+    np.testing.assert_allclose(family.mean(hot), family.mean(theta), atol=1e-10)

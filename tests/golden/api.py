@@ -22,7 +22,7 @@ from gibbsian.answers.decisions import bayes_decision, column_probabilities, joi
 from gibbsian.answers.modes import Search
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
-from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding, Continuum, RealCoding
+from gibbsian.domain import BINARY, REALS, SPIN, Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
@@ -111,7 +111,7 @@ def _graph(n: int, edges: Any) -> Any:
 
 def names_of(model: Any) -> list[str]:
     """Return the natural name of each parameter, in the layout of theta."""
-    kind = type(model).registered_name
+    kind = type(model.family).registered_name
     if kind in ("pairwise", "higher-order"):
         return ["*".join(f"x{i}" for i in product) for product in model.products]
     if kind in ("potts", "markov-random-field"):
@@ -123,7 +123,7 @@ def names_of(model: Any) -> list[str]:
     if kind == "full-span":
         return [f"phi({','.join(map(str, row))})" for row in model.basis.digits(model.indices).tolist()]
     if kind == "gaussian":
-        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.graph.edges.tolist()]
+        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.family.graph.edges.tolist()]
         return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
     widths = [layer.width for layer in model.layers]
     units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]
@@ -168,7 +168,7 @@ def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
     n = len(mean)
     edges = [(i, j) for i, j in itertools.combinations(range(n), 2) if precision[i, j]]
     theta = [*precision @ mean, *np.diag(precision), *(precision[i, j] for i, j in edges)]
-    return gb.GaussianModel(_graph(n, edges), np.array(theta), np.zeros(n), np.ones(n))
+    return gb.Model(gb.GaussianFamily(_graph(n, edges), np.zeros(n), np.ones(n)), np.array(theta))
 
 
 def _spherical(kind: str) -> Any:
@@ -210,10 +210,10 @@ BUILDERS = {
 # == rows of codes ====================================================================================================
 def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
     """Return rows of codes, or of numbers, as the model reads them; None is a missing cell."""
-    kind = type(model).registered_name
+    kind = type(model.family).registered_name
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
     missing = np.isnan(cells)
-    domain = model.layers[0].domain if hasattr(model, "layers") else model.domain
+    domain = model.layers[0].domain if hasattr(model, "layers") else getattr(model, "domain", REALS)
     if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
         states = domain.from_codes(np.where(missing, 0, cells).astype(np.int8))
     else:
@@ -608,9 +608,10 @@ class Fitted:
         model = self.model
         if self.name == "classifier":
             return {"theta": np.asarray(model.theta)}
-        kind = type(model).registered_name
+        kind = type(model.family).registered_name
         if kind == "gaussian":
-            return {"mean": model.mean, "precision": np.linalg.inv(model.covariance)}
+            family, theta = model.family, model.theta
+            return {"mean": family.mean(theta), "precision": np.linalg.inv(family.covariance(theta))}
         if kind == "machine-mixture":
             parts = [_named(machine.model_, machine.model_.theta) for machine in model.machines]
             return {"weights": model.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.domain import Categories
-from gibbsian.models import FullSpanModel, GaussianModel, HigherOrderModel, MarkovRandomField, PottsModel
+from gibbsian.models import FullSpanModel, HigherOrderModel, MarkovRandomField, PottsModel
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import zero_sum
 from gibbsian.models.interactions import of_tables
@@ -66,7 +66,8 @@ def test_numbers_give_norms_a_sign():
 
 
 def test_gaussian_strengths_are_partial_correlations():
-    model = GaussianModel(gb.graphs.complete(2), np.array([0, 0, 2.0, 2.0, 1.0]), np.zeros(2), np.ones(2))
+    family = gb.GaussianFamily(gb.graphs.complete(2), np.zeros(2), np.ones(2))
+    model = gb.Model(family, np.array([0, 0, 2.0, 2.0, 1.0]))
     assert strengths(model.interactions()) == pytest.approx({(0, 1): -0.5})
 
 

@@ -156,7 +156,7 @@ def test_given_codes_are_checked(model, nodes, codes, match):
 
 def test_nothing_may_be_fixed():
     model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.1, 0.2], [0.3])
-    assert checked_fixed(model, [], [])[0] == ()
+    assert checked_fixed([2, 2], [], [])[0] == ()
     rest, constant = model.given([], []).at(model.theta)
     assert (rest.theta.tolist(), constant) == (model.theta.tolist(), 0.0)
 

@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.objectives.preconditioners import _SHRUNK, preconditioning
 from gibbsian.storage.checkpoints import pack, unpack
-from systems import all_states
+from systems import all_states, dataset_of
 
 OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
 CODINGS = {"spin": gb.domain.SPIN, "binary": gb.domain.BINARY}
@@ -174,3 +174,46 @@ def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
     for _ in range(3):
         (state, _), (again, _) = learner.step(state), learner.step(again)
     np.testing.assert_array_equal(state.progress.theta, again.progress.theta)
+
+
+LEVELS = gb.domain.Categories((3, 2, 4), ((-1.0, 0.0, 1.5), (0.0, 1.0), (0.0, 1.0, 2.0, 5.0)))
+SHARES = np.array([0.2, 0.5, 0.3, 0.4, 0.6, 0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize("objective", [Likelihood(), Pseudolikelihood()], ids=lambda objective: objective.name)
+@pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.grid(1, 3)], ids=["all pairs", "chain"])
+def test_levels_and_couplings_of_scores_are_undone_at_independent_columns(graph, objective):
+    known = preconditioning(gb.models.OrdinalModel.zeros(graph, LEVELS))
+    near, states, l2 = known.independent(SHARES), all_states(3, LEVELS), 0.0
+    data = dataset_of(states, LEVELS, np.exp(near.log_weights(states)))
+    inverse, centring = objective.preconditioner(near, data, SHARES, l2), known.centred(SHARES)
+    hessian = objective.curvature(near, data)
+    for theta in np.eye(near.theta.size):
+        slopes = centring.gradient(hessian @ centring.outwards(theta))
+        np.testing.assert_allclose(inverse(slopes), theta, atol=1e-5)
+
+
+def test_levels_about_mean_scores_are_the_same_energies(rng):
+    model = gb.models.OrdinalModel.zeros(gb.graphs.complete(3), LEVELS)
+    model, known = model.replace(rng.normal(size=model.theta.size)), preconditioning(model)
+    change, states = known.centred(SHARES), all_states(3, LEVELS)
+    inner = change.inwards(model.theta)
+    np.testing.assert_allclose(change.outwards(inner), model.theta, atol=1e-12)
+    scores = np.column_stack([levels[states[:, i]] for i, levels in enumerate(LEVELS.levels(3))])
+    means = np.array([-1.0 * 0.2 + 1.5 * 0.3, 0.6, 0.2 + 0.6 + 2.0])
+    units = (scores - means) / [1.25, 0.5, 2.5]
+    levels = np.column_stack([states[:, i] == code for i, size in enumerate(LEVELS.sizes) for code in range(1, size)])
+    log_weights = levels @ inner[:6] + sum(
+        inner[6 + edge] * units[:, i] * units[:, j] for edge, (i, j) in enumerate(model.graph.edges)
+    )
+    np.testing.assert_allclose(np.ptp(log_weights - model.log_weights(states)), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
+def test_ordered_levels_take_few_evaluations(learner):
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(800, 2)) @ rng.normal(size=(2, 12)) + rng.normal(size=(800, 12))
+    rows = (latent[:, :, None] > np.sort(rng.normal(size=(12, 4)), axis=1)).sum(axis=2)
+    result = gb.OrdinalMachine(learner=learner, l2=0.0, tol=1e-5).fit(rows).result_
+    assert result.converged
+    assert result.trace.column("evaluations")[-1] <= 35

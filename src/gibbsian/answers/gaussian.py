@@ -12,7 +12,8 @@ from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Estimate
-from gibbsian.models.gaussian import LOG_TWO_PI, GaussianModel, conditional, patterns
+from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional, patterns
+from gibbsian.objectives.gaussian import GaussianModel
 from gibbsian.startup import ndtr
 
 
@@ -22,21 +23,22 @@ class GaussianAnswers:
 
     Parameters
     ----------
-    model : GaussianModel
+    model : Model of a GaussianFamily
         What is asked about.
     """
 
     def __init__(self, model: GaussianModel):
         self.model = model
+        self.family = model.family
 
     def log_partition(self) -> float:
         """Return log Z."""
-        return self.model.log_partition
+        return self.family.log_partition(self.model.theta)
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics, in standard units."""
         _require_exact(method)
-        mean = self.model.expected_statistics()
+        mean = self.family.expected_statistics(self.model.theta)
         return Estimate(mean, np.zeros_like(mean), self.log_partition())
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -46,7 +48,7 @@ class GaussianAnswers:
         for rows, present, apart, precision in self._parts(data):
             log_det = np.linalg.slogdet(precision)[1]
             squares = np.einsum("ri,ij,rj->r", apart, precision, apart)
-            units = np.log(self.model.scale[present]).sum()
+            units = np.log(self.family.scale[present]).sum()
             evidence[rows] = (log_det - squares - len(precision) * LOG_TWO_PI) / 2.0 - units
         return evidence + self.log_partition()
 
@@ -56,7 +58,7 @@ class GaussianAnswers:
         for rows, present, apart, precision in self._parts(data):
             widths = np.diag(precision)
             squares = np.square(apart @ precision) / widths
-            units = np.log(self.model.scale[present]).sum()
+            units = np.log(self.family.scale[present]).sum()
             total[rows] = (np.log(widths) - squares - LOG_TWO_PI).sum(axis=1) / 2.0 - units
         return float(np.average(total, weights=data.weights))
 
@@ -70,20 +72,21 @@ class GaussianAnswers:
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their conditional means."""
         states = np.array(data.states, dtype=np.float64)
-        for rows, holes in patterns(data):
+        for rows, holes in patterns(data.missing, data.states.shape):
             states[np.ix_(rows, np.flatnonzero(holes))] = self.conditional(states[rows], holes)[0]
         return states
 
     def conditional(self, states: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the means of some columns given the others of each row, and their covariance, the same for all."""
-        mean, (carry, left) = self.model.mean, conditional(self.model.covariance, holes)
+        mean, covariance = self.family.mean(self.model.theta), self.family.covariance(self.model.theta)
+        carry, left = conditional(covariance, holes)
         return mean[holes] + (states[:, ~holes] - mean[~holes]) @ carry, left
 
     def _parts(self, data: Dataset) -> Any:
         """Yield rows with the same present cells: these, how far they are from the mean, and their own precision."""
-        mean, covariance = self.model.standard_moments
-        for rows, holes in patterns(data):
-            apart = (self.model.standard(data.states[rows]) - mean)[:, ~holes]
+        mean, covariance, _ = self.family.solve(self.model.theta)
+        for rows, holes in patterns(data.missing, data.states.shape):
+            apart = (self.family.standard(data.states[rows]) - mean)[:, ~holes]
             yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])
 
     def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
@@ -119,7 +122,7 @@ class GaussianAnswers:
         means, covariance = self.conditional(row[None], holes)
         rows = np.tile(row, (n_samples, 1))
         # by the root of the covariance in standard units, whose entries are of one size
-        scale = self.model.scale[holes]
+        scale = self.family.scale[holes]
         root = np.linalg.cholesky(covariance / np.outer(scale, scale))
         rows[:, holes] = means + scale * (rng.standard_normal((n_samples, len(scale))) @ root.T)
         return rows, np.empty((n_samples, 0))

@@ -62,7 +62,7 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
 
 def moment_errors(model: Model, data: Any) -> np.ndarray:
     """Return the standard errors of the data's moments; the most they can be where no row shows the cells."""
-    found, (low, high) = data_moments(model, data), model.statistic_range
+    found, (low, high) = data_moments(model, data), model.family.statistic_range
     if found is None:
         return (high - low) / 2 / np.sqrt(data.total_weight)
     variance = np.where(np.isnan(found.mean), (high - low) ** 2 / 4, (high - found.mean) * (found.mean - low))
@@ -73,9 +73,9 @@ def _moments_of(model: Model, data: Dataset) -> DataMoments:
     """The moments of rows in memory; without counts where the model cannot say which rows show them."""
     total = data.total_weight
     if data.missing is None:
-        mean = model.mean_statistics(data.states, data.weights)
+        mean = model.family.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
-    found = model.present_sums(data.states, ~data.missing, data.weights)
+    found = model.family.present_sums(data.states, ~data.missing, data.weights)
     if found is None:
         return DataMoments(*np.full((2, model.theta.size), np.nan))
     sums, shares = found

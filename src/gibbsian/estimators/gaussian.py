@@ -18,7 +18,9 @@ from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
-from gibbsian.models.gaussian import GaussianModel
+from gibbsian.models.families.gaussian import GaussianFamily
+from gibbsian.models.family import Model
+from gibbsian.objectives.gaussian import GaussianModel, moments_of
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import pandas
 
@@ -73,13 +75,13 @@ class GaussianMachine(NumberTables, Estimator):
     auto_learner = "mle"
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
-        model = GaussianModel.apart(as_graph(self.graph, data.names), *column_units(data))
-        closed = isinstance(self._asked, str) and self._asked == "mle" and model.graph.is_complete
+        family = GaussianFamily(as_graph(self.graph, data.names), *column_units(data))
+        closed = isinstance(self._asked, str) and self._asked == "mle" and family.graph.is_complete
         if not closed or self.l1 or self._l2 or data.has_missing:
-            return model
-        moments = model.moments(data)
+            return Model(family, family.independent())
+        moments = moments_of(family, data)
         require_full_rank(data, moments.covariance)
-        return model.with_precision(np.linalg.inv(moments.covariance), moments)
+        return Model(family, family.theta_of(np.linalg.inv(moments.covariance), moments.mean))
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
         smooth = isinstance(self._asked, str) and self._asked == "mle" and not self.l1
@@ -93,7 +95,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         model: Any = result.model
-        if not model.is_proper:
+        if model.family.solution(model.theta) is None:
             raise DataError(*IMPROPER.split(": "))
         return replace(result, moments=self._moments(model, data))
 
@@ -106,7 +108,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     @classmethod
     def _structure_of(cls, model: GaussianModel, coding: Any) -> dict[str, Any]:
-        return {"graph": model.graph}
+        return {"graph": model.family.graph}
 
     # -- questions ----------------------------------------------------------------------------------------------------
     def conditional(self, given: Any, names: Any = None) -> tuple[Any, Any]:  # type: ignore[override]  # no table
@@ -141,22 +143,23 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def mean_(self) -> Any:
         """The mean of each column."""
-        return pandas.Series(self.model_.mean, list(self.names_), name="mean")
+        return pandas.Series(self.model_.family.mean(self.model_.theta), list(self.names_), name="mean")
 
     @property
     def covariance_(self) -> Any:
         """The covariance of the columns."""
-        return self._matrix(self.model_.covariance)
+        return self._matrix(self.model_.family.covariance(self.model_.theta))
 
     @property
     def precision_(self) -> Any:
         """The inverse of the covariance, in the units of the columns; zero where two do not interact."""
-        return self._matrix(self.model_.precision / np.outer(self.model_.scale, self.model_.scale))
+        family = self.model_.family
+        return self._matrix(family.precision(self.model_.theta) / np.outer(family.scale, family.scale))
 
     @property
     def partial_correlations_(self) -> Any:
         """The correlation of each pair given all other columns."""
-        return self._matrix(self.model_.partial_correlations)
+        return self._matrix(self.model_.family.partial_correlations(self.model_.theta))
 
     def _matrix(self, values: np.ndarray) -> Any:
         return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))
@@ -170,7 +173,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     def statistics(self) -> dict[str, Any]:
         """Return the names of the columns, of their squares and of the pairs that interact."""
-        names, (first, second) = np.array(self.names_, dtype=object), self.model_.graph.edges.T
+        names, (first, second) = np.array(self.names_, dtype=object), self.model_.family.graph.edges.T
         columns = pandas.DataFrame({"column": names})
         return {
             "fields": columns,

@@ -10,6 +10,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
+from gibbsian.models.families.gaussian import GaussianFamily
+from gibbsian.objectives.gaussian import ExpectedMoments, moments_of
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, declared, number
 
@@ -60,9 +62,9 @@ class GraphicalLasso(Learner):
 
     def refusal(self, model: Any) -> str:
         """Only a Gaussian on the complete graph has a precision matrix of which any entry may vanish."""
-        if not getattr(model, "of_numbers", False):
+        if not isinstance(model.family, GaussianFamily):
             return "finds a sparse precision matrix of real numbers, and the model has none"
-        return "" if model.graph.is_complete else "chooses the graph, so that none can be given"
+        return "" if model.family.graph.is_complete else "chooses the graph, so that none can be given"
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Settle the penalty."""
@@ -73,14 +75,14 @@ class GraphicalLasso(Learner):
         from sklearn.covariance import graphical_lasso
 
         (model, data), before = state.problem, state.progress
-        current = model.replace(before.theta)
-        moments = current.completions(data).under(current) if data.has_missing else model.moments(data)
+        family = model.family
+        complete = not data.has_missing
+        moments = moments_of(family, data) if complete else ExpectedMoments(data).under(model.replace(before.theta))
         _, precision = graphical_lasso(moments.covariance, before.penalty, **PRECISELY)
-        after = model.with_precision(precision, moments)
-        moved = float(np.abs(after.theta - before.theta).max()) if data.has_missing else 0.0
-        value = after.moment_loss(moments)[0]
-        value += before.penalty * float(np.abs(after.theta[model.penalised]).sum())
-        progress = LassoProgress(after.theta, before.penalty, before.steps + 1)
+        theta = family.theta_of(precision, moments.mean)
+        moved = 0.0 if complete else float(np.abs(theta - before.theta).max())
+        value = family.loss(theta, moments)[0] + before.penalty * float(np.abs(theta[family.penalised]).sum())
+        progress = LassoProgress(theta, before.penalty, before.steps + 1)
         verdict = f"converged after {progress.steps} steps: moved by {moved:.1g}" if 0 < moved < SETTLED else ""
         return LearnerState(state.problem, progress), StepInfo(value, moved, 1.0, progress.steps, verdict=verdict)
 
@@ -93,4 +95,4 @@ def _cross_validated(model: Any, data: Dataset) -> float:
         raise DataError(
             "cross-validation needs complete rows in memory without weights", "give the penalty, such as `l1=0.1`"
         )
-    return float(GraphicalLassoCV().fit(model.standard(data.rows()[0])).alpha_)
+    return float(GraphicalLassoCV().fit(model.family.standard(data.rows()[0])).alpha_)

@@ -16,12 +16,14 @@ from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
+from gibbsian.models.family import ClosedForm
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
 from gibbsian.objectives.centring import LinearMap
 from gibbsian.objectives.curvature import differences
+from gibbsian.objectives.gaussian import ExpectedMoments
 from gibbsian.objectives.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.objectives.probability_flow import SKIP_DATA
@@ -72,7 +74,7 @@ class ObjectiveLearner(WithPrior):
     @property
     def takes_numbers(self) -> bool:
         """Whether the objective has a form for real numbers."""
-        return hasattr(self.objective, "with_numbers")
+        return hasattr(self.objective, "in_closed_form")
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
@@ -110,18 +112,17 @@ class ObjectiveLearner(WithPrior):
             # a function on a device has the rows there
             weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
             minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
-        if curvature is not None and curvature.bias:
-            change: Any = centred.centring
-            start = change.outwards(change.inwards(start) + curvature.first_step(change.gradient(bend * start)))
+        change: Any = centred.centring
+        if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
+            start = change.outwards(change.inwards(start) + step)
         return minimised, model.theta if model.theta.any() else start
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import SampledRounds, all_completions, as_completing, in_all_copies
 
-        expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
-        if expected is not None:
-            return self._rounds(model, data, expected)
+        if isinstance(model.family, ClosedForm):
+            return self._rounds(model, data, ExpectedMoments)
         chains = as_completing(self.completions, data)
         if chains is None:
             return self._rounds(model, data, all_completions)
@@ -170,7 +171,7 @@ class ObjectiveLearner(WithPrior):
             return Equations(curvature, objective.scores(model, data, max_seconds), is_information=of_likelihood)
         from gibbsian.learners.completing import AllCompletions, are_few
 
-        if getattr(model, "of_numbers", False):
+        if isinstance(model.family, ClosedForm):
             raise ArgumentError(
                 "errors are not known where numbers are missing", "use `gibbsian.uncertainty.bootstrap`"
             )

@@ -9,7 +9,8 @@ import numpy as np
 
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState
-from gibbsian.models.gaussian import Moments
+from gibbsian.models.families.gaussian import Moments
+from gibbsian.objectives.gaussian import ExpectedMoments, GaussianModel
 from gibbsian.optimizers import StepInfo
 
 # Most steps on the moments after a chunk; closed forms need one.
@@ -64,26 +65,27 @@ class RunningMoments(Around):
         """Keep the moments of the fit, with which those of chunks are joined."""
         _, model, data = state.problem
         fitted = self.fitted(model, state)
-        return _running(fitted, fitted.completions(data).under(fitted))
+        return _running(fitted, ExpectedMoments(data).under(fitted))
 
     def update(
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Join the moments of one chunk with those before it, and learn what they say."""
         model = model if state is None else model.replace(state.progress.theta)
-        moments = model.completions(data).under(model)
+        moments = ExpectedMoments(data).under(model)
         if state is not None:
             moments = Moments(state.progress.matrix, state.progress.weight).joined(moments)
         elif self.before:
-            moments = model.own_moments(self.before).joined(moments)
+            moments = model.family.solve(model.theta).moments(self.before).joined(moments)
         inner = self.learner.init(model, moments, rng)
         for _ in range(STEPS_A_CHUNK):
             inner, info = self.learner.step(inner)
             if info.gradient_norm <= SETTLED or info.stalled or info.verdict:
                 break
         fitted = self.learner.fitted(model, inner)
-        return _running(fitted, moments), info if fitted.is_proper else info._replace(failure=IMPROPER)
+        proper = fitted.family.solution(fitted.theta) is not None
+        return _running(fitted, moments), info if proper else info._replace(failure=IMPROPER)
 
 
-def _running(model: Any, moments: Moments) -> LearnerState:
-    return LearnerState((None,), RunningProgress(model.theta, moments.matrix, moments.weight))
+def _running(model: GaussianModel, moments: Moments) -> LearnerState:
+    return LearnerState((None,), RunningProgress(model.theta, moments.matrix, moments.total_weight))

@@ -10,12 +10,12 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
-from gibbsian.domain import REALS
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import Estimate, Exact, MonteCarlo, TemperedMonteCarlo
 from gibbsian.expectations.chains import MonteCarloState
 from gibbsian.inference import predict_cost
 from gibbsian.models import Model
+from gibbsian.models.family import ClosedForm
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.samplers import as_sampler, variable_path
 from gibbsian.samplers.bridges import TemperedColumns
@@ -243,9 +243,9 @@ def _variance(model: Model, mean: np.ndarray, difference: np.ndarray) -> np.ndar
     A mean fixes the variance of a statistic with two values, and bounds that of one with more (Bhatia and Davis 2000).
     A statistic that the model's samples never show has the variance of one whose mean is halfway to the data's.
     """
-    if model.domain == REALS:
-        return model.statistic_variances()  # type: ignore[attr-defined]
-    low, high = model.statistic_range
+    if isinstance(model.family, ClosedForm):
+        return model.family.statistic_variances(model.theta)
+    low, high = model.family.statistic_range
     variance = np.maximum((high - mean) * (mean - low), 0.0)
     between = mean + difference / 2
     return np.where(variance > 0, variance, np.maximum((high - between) * (between - low), 0.0))
@@ -278,8 +278,8 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
     Where chains from different starts disagree tempered chains decide; where these do not settle it either, the
     diagnostics of the estimate say that nothing has mixed.
     """
-    if model.domain == REALS:
-        mean = model.expected_statistics()  # type: ignore[attr-defined]
+    if isinstance(model.family, ClosedForm):
+        mean = model.family.expected_statistics(model.theta)
         return Estimate(mean, np.zeros_like(mean))
     try:
         return Exact(max_seconds=EXACT_SECONDS)(model)[0]
@@ -297,7 +297,7 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
 
 def is_quick(model: Model) -> bool:
     """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
-    if model.domain == REALS:
+    if isinstance(model.family, ClosedForm):
         return True
     return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model.family).seconds <= QUICK_SECONDS
 

@@ -3,7 +3,8 @@ from gibbsian.models.belief_network import BeliefNetwork as BeliefNetwork
 from gibbsian.models.conditional import ConditionalModel as ConditionalModel
 from gibbsian.models.deep import DeepModel as DeepModel
 from gibbsian.models.full_span import FullSpanModel as FullSpanModel
-from gibbsian.models.gaussian import GaussianModel as GaussianModel
+from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
+from gibbsian.models.family import FAMILIES as FAMILIES
 from gibbsian.models.given import Given as Given
 from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
 from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture

@@ -93,6 +93,10 @@ class Model(Protocol):
         """All parameters."""
 
     @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
     def domain(self) -> AnyDomain:
         """The values of the variables, and how states write them."""
 
@@ -198,6 +202,11 @@ class ExponentialFamily:
         """The structure, by which registries find who serves a model: this class is both in one."""
         return self
 
+    @property
+    def n_parameters(self: Any) -> int:
+        """Number of parameters."""
+        return self.theta.size
+
     def replace(self: Any, theta: np.ndarray) -> Any:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)
@@ -280,10 +289,6 @@ class ExponentialFamily:
         return lru_cache(maxsize=64)(self._make_family_without)
 
     # -- what learners and expectations ask ---------------------------------------------------------------------------
-    @property
-    def identifiability_note(self) -> str:
-        """A caveat on errors of the parameters; empty where there is none."""
-        return ""
 
     def statistics(self: Any, x: np.ndarray) -> np.ndarray:
         """Return S(x) of each state, one row per state in the layout of theta."""

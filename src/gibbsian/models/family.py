@@ -18,10 +18,15 @@ import numpy as np
 
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
+from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
+from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
+from gibbsian.registry import Registry
 
 Array = np.ndarray
+FAMILIES = Registry("family", "gibbsian.models", "FAMILIES")
 
 
 class Parts(NamedTuple):
@@ -87,6 +92,46 @@ class ExponentialFamily(Family, Protocol):
 
     def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
         """Return the weighted mean of the statistics of rows."""
+
+
+@runtime_checkable
+class DiscreteFamily(ExponentialFamily, Protocol):
+    """An exponential family over finitely many values, or over the nodes of a quadrature rule."""
+
+    @property
+    def scopes(self) -> Scopes:
+        """Which variables share a term; ``scopes.graph`` joins every two that do."""
+
+    def factors(self, theta: Array) -> FactorGraph:
+        """Return the distribution as a product of small tables over codes."""
+
+    def statistics_from(self, marginal: Marginal) -> Array:
+        """Return the expected statistics, given the joint probabilities of any few variables that share a term."""
+
+    def given(self, nodes: Sequence[int] | Array, codes: Sequence[int] | Array) -> Given[Self]:
+        """Return the family of the other variables given the codes of some: a linear map of parameters."""
+
+
+@runtime_checkable
+class ClosedForm(ExponentialFamily, Protocol):
+    """An exponential family whose sums over all rows have a closed form, so that no engine is asked."""
+
+    def log_partition(self, theta: Array) -> float:
+        """Return log Z; infinite where theta gives no distribution."""
+
+    def expected_statistics(self, theta: Array) -> Array:
+        """Return the expectation of the statistics."""
+
+    def statistic_variances(self, theta: Array) -> Array:
+        """Return the variance of each statistic."""
+
+
+@runtime_checkable
+class Constrained(Family, Protocol):
+    """A family of which not every theta gives a distribution."""
+
+    def require_distribution(self, theta: Array) -> None:
+        """Raise `ArgumentError` unless theta gives a distribution."""
 
 
 @runtime_checkable
@@ -179,6 +224,14 @@ class Model(Shown, Generic[F]):
         The structure.
     theta : ndarray
         The parameters in the family's layout. Kept as a read-only view; nothing is copied.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> family = gb.GaussianFamily(gb.graphs.complete(2), np.zeros(2), np.ones(2))
+    >>> model = gb.Model(family, np.array([0, 0, 2.0, 2.0, 1.0]))
+    >>> model.parts.couplings, model.at(0.5).log_weights([[1.0, 1.0]])
+    (array([1.]), array([-1.5]))
     """
 
     family: F
@@ -209,6 +262,16 @@ class Model(Shown, Generic[F]):
         """Number of variables, hidden ones included."""
         return len(self.family.variables)
 
+    @property
+    def n_hidden(self) -> int:
+        """How many of them, the last ones, no row of data shows."""
+        return self.family.n_hidden
+
+    @property
+    def penalised(self) -> Array:
+        """Mask of the parameters that an L1 penalty may shrink."""
+        return self.family.penalised
+
     def replace(self, theta: Array) -> Self:
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
@@ -223,7 +286,12 @@ class Model(Shown, Generic[F]):
 
     def canonical(self) -> Self:
         """Return the same distribution in the gauge in which parameters are reported."""
-        return self.replace(self.family.canonical(self.theta))
+        theta = self.family.canonical(self.theta)
+        return self if theta is self.theta else self.replace(theta)
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        return self.family.parameter_names(names)
 
     def interactions(self) -> Interactions:
         """Return which variables interact and how strongly."""

@@ -20,6 +20,7 @@ LARGEST = 1e150
 MOST = 2**62
 
 Sizes = dict[str, int]
+PartsInFile = Mapping[str, object]
 
 
 def refuse(field: str, reason: str) -> None:

@@ -89,13 +89,6 @@ class FullSpanModel(ExponentialFamily):
     """
 
     is_full_span: ClassVar[bool] = True
-
-    @property
-    def identifiability_note(self) -> str:
-        """A caveat on errors of the parameters."""
-        note = "functions were chosen by the same rows: errors are as if they had been given"
-        return note if self.theta.size else ""
-
     parts_in_file: ClassVar[dict[str, Any]] = {
         "cardinalities": Listed(COUNT, "all"),
         "indices": wholes("parameters", low=1),
@@ -471,7 +464,7 @@ class FullSpanModel(ExponentialFamily):
         >>> rest.theta, constant
         (array([-0.5]), -0.2)
         """
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, place = self._family_without(fixed)
         return Given.of_products(family, place, self._signs(np.array(fixed, dtype=np.int64), held[None])[0])
 

@@ -8,14 +8,11 @@ import numpy as np
 
 
 class Parametrised(Protocol):
-    """The part of a model that the map of its parameters needs."""
+    """The part of a family that the map of its parameters needs."""
 
     @property
-    def theta(self) -> np.ndarray:
-        """All parameters."""
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same structure with other parameters."""
+    def n_parameters(self) -> int:
+        """Number of parameters."""
 
 
 AnyModel = TypeVar("AnyModel", bound=Parametrised)
@@ -66,7 +63,7 @@ class Given(NamedTuple, Generic[AnyModel]):
 
     def parameters(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the parameters of the other variables, and the log-weight taken out."""
-        size = self.family.theta.size
+        size = self.family.n_parameters
         constant = float((self.constant * theta).sum()) + self.offset
         return np.bincount(self.place + 1, self.scale * theta, size + 1)[1:], constant
 
@@ -82,7 +79,7 @@ class Given(NamedTuple, Generic[AnyModel]):
         ([1.0, 2.0], [3.0], 0.0)
         """
         parameters, constant = self.parameters(theta)
-        return self.family.replace(parameters), constant
+        return self.family.replace(parameters), constant  # type: ignore[attr-defined]
 
     def statistics(self, free: np.ndarray) -> np.ndarray:
         """Return the expected statistics of all variables, those of the others being `free`."""

@@ -420,7 +420,7 @@ class HigherOrderModel(ExponentialFamily):
         >>> rest.cliques, rest.theta.tolist(), constant
         (((0, 1),), [-2.0], -0.5)
         """
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, place = self._family_without(fixed)
         numbers = np.ones(self.n_variables)
         numbers[list(fixed)] = self.level_table[list(fixed), held]

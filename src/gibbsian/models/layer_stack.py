@@ -33,11 +33,6 @@ class LayeredModel(ExponentialFamily):
     }
     registered_name: ClassVar[str] = "layered"
 
-    # What the errors of parameters do not know of.
-    identifiability_note: ClassVar[str] = (
-        "hidden units can be exchanged: errors are those of the maximum that was found"
-    )
-
     if TYPE_CHECKING:
         layers: Any
         visible: Any

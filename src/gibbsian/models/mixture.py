@@ -72,7 +72,6 @@ class Mixture(ABC):
     parts_in_file: ClassVar[dict[str, Any]] = {"weights": Tensor(("classes",), low=0, high=1, total=1)}
 
     # What the errors of parameters do not know of.
-    identifiability_note: ClassVar[str] = "classes can be exchanged: errors are those of the maximum that was found"
 
     @property
     def family(self) -> Self:

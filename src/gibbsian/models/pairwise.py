@@ -184,11 +184,6 @@ class PairwiseModel(ExponentialFamily):
     statistics_are_products: ClassVar[bool] = True
 
     @property
-    def identifiability_note(self) -> str:
-        """A caveat on errors of the parameters."""
-        return "hidden units can be exchanged: errors are those of the maximum that was found" if self.n_hidden else ""
-
-    @property
     def products(self) -> list[tuple[int, ...]]:
         """Which variables each statistic multiplies."""
         singles = [(i,) for i in range(self.n_biases)]
@@ -499,7 +494,7 @@ class PairwiseModel(ExponentialFamily):
 
     def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
         """Return the distribution of the other variables given the codes of some (see `Given`); it has biases."""
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, place = self._family_without(fixed)
         numbers, (i, j) = np.ones(self.n_variables), self.graph.edges.T
         numbers[list(fixed)] = self.domain.low + self.domain.gap * held

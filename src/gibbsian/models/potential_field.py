@@ -245,7 +245,7 @@ class PotentialField(ExponentialFamily):
 
         The functions of the other variables depend on the given values, so no two rows share them.
         """
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         levels = self.structure.levels
         return self._given_numbers({i: float(levels[i][code]) for i, code in zip(fixed, held.tolist(), strict=True)})
 

@@ -7,7 +7,7 @@ three passes of vector code, far below the cost of anything done with them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -142,26 +142,25 @@ def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
     return given
 
 
-def checked_fixed(model: Variables, nodes: Iterable[int], codes: Any) -> tuple[tuple[int, ...], np.ndarray]:
-    """Return variables that are given, and the codes of their values."""
-    given = np.asarray(nodes)
+def checked_fixed(
+    sizes: Sequence[int] | np.ndarray, nodes: Iterable[int], codes: Any
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return which of variables with so many values each are given, and the codes of their values."""
+    n_variables, given = len(sizes), np.asarray(nodes)
     if given.size == 0:
         given = np.empty(0, np.int64)
     if given.ndim != 1 or given.dtype.kind not in "iu" or given.min(initial=0) < 0:
+        raise ArgumentError(f"must be a list of numbers from 0 to {n_variables - 1}", argument="nodes", value=nodes)
+    if given.max(initial=0) >= n_variables or np.unique(given).size < given.size:
         raise ArgumentError(
-            f"must be a list of numbers from 0 to {model.n_variables - 1}", argument="nodes", value=nodes
+            f"must name variables from 0 to {n_variables - 1}, each once", argument="nodes", value=nodes
         )
-    if given.max(initial=0) >= model.n_variables or np.unique(given).size < given.size:
-        raise ArgumentError(
-            f"must name variables from 0 to {model.n_variables - 1}, each once", argument="nodes", value=nodes
-        )
-    if given.size == model.n_variables:
+    if given.size == n_variables:
         raise ArgumentError("every variable is given", "leave at least one free")
     numbers = np.asarray(codes)
     if numbers.shape != given.shape:
         raise ArgumentError(f"codes has shape {numbers.shape}", f"give one for each of {given.size} nodes")
-    sizes = model.domain.cardinalities(model.n_variables).tolist()
     for node, number in zip(given.tolist(), numbers.tolist(), strict=True):
-        if number not in range(sizes[node]):
+        if number not in range(int(sizes[node])):
             raise ArgumentError(f"codes gives {number!r} to variable {node}", f"its codes are 0 to {sizes[node] - 1}")
     return tuple(given.tolist()), numbers.astype(np.intp)

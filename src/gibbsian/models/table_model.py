@@ -215,7 +215,7 @@ class TableModel(ExponentialFamily):
 
         What is left of each table is added to the table of the variables that are left.
         """
-        fixed, held = checked_fixed(self, nodes, codes)
+        fixed, held = checked_fixed(self.domain.cardinalities(self.n_variables), nodes, codes)
         family, target = self._family_without(fixed)
         picked: list[int | slice] = [slice(None)] * self.n_variables
         for node, code in zip(fixed, held.tolist(), strict=True):

@@ -9,7 +9,9 @@ from typing import Self
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError
+from gibbsian.domain import AnyDomain, Categories, Domain
+from gibbsian.errors import ArgumentError, CodingError
+from gibbsian.models.states import real_numbers, whole_numbers
 
 # Rows are int8.
 MAX_VALUES = 127
@@ -113,10 +115,37 @@ class Variables:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     @cached_property
+    def levels(self) -> tuple[np.ndarray, ...]:
+        """The scores of each variable; refused for categories, products of which mean nothing."""
+        if self.scores is None:
+            raise CodingError("categories have no order and no numbers", "use a family of tables, or give scores")
+        return tuple(np.array(each) for each in self.scores)
+
+    @cached_property
     def lows_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """The lower score of each two-valued variable, and the distance to the upper one."""
         low, high = np.array(self.scores).reshape(-1, 2).T
         return low, high - low
+
+    def checked(self, x: object, name: str = "x") -> np.ndarray:
+        """Return rows of codes as int8, or of numbers as float64, or say which cell is none.
+
+        Kernels index tables with codes, so that a foreign number would read foreign memory.
+        """
+        rows = real_numbers(x, name) if self.real else whole_numbers(x, name)
+        if rows.ndim != 2 or rows.shape[1] != len(self):
+            raise ArgumentError(f"{name} has shape {rows.shape}", f"give rows of {len(self)} variables")
+        # as bytes without a sign, negative codes are large: one pass where all variables have as many values
+        if not self.real and rows.size and rows.view(np.uint8).max() >= min(self.sizes):
+            wrong = np.argwhere((rows < 0) | (rows >= self.sizes))
+            if not wrong.size:
+                return rows
+            row, column = wrong[0].tolist()
+            raise CodingError(
+                f"{name} holds {rows[row, column]} for variable {column}",
+                f"give its code, from 0 to {self.sizes[column] - 1}, or a Dataset",
+            )
+        return rows
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of codes.
@@ -128,9 +157,23 @@ class Variables:
         >>> Variables.spins(2).numbers(np.array([[0, 1]]))
         array([[-1.,  1.]])
         """
-        if self.scores is None:
-            raise ArgumentError("categories have no scores, so products of them mean nothing")
-        if self.two_valued:
-            low, gap = self.lows_and_gaps
-            return codes * gap + low
-        return np.concatenate(self.scores)[self.offsets[:-1] + codes]
+        if self.two_valued and self.scores is not None:
+            numbers = codes.astype(np.float64, order="C")
+            low, gap = (float(each[0]) if (each == each[0]).all() else each for each in self.lows_and_gaps)
+            numbers *= gap
+            numbers += low
+            return numbers
+        return np.concatenate(self.levels)[self.offsets[:-1] + codes]
+
+
+SPINS = Variables(())
+"""Stands for as many spins as a structure has nodes."""
+
+
+def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
+    """Return the variables whose values a domain of data lists."""
+    if isinstance(domain, Categories):
+        return Variables(domain.sizes, domain.values)
+    if isinstance(domain, Domain):
+        return Variables((2,) * n_variables, ((float(domain.low), float(domain.high)),) * n_variables)
+    return Variables.reals(n_variables)

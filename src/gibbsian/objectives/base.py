@@ -10,6 +10,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.models import Model
+from gibbsian.models.family import ClosedForm
 from gibbsian.registry import Registry
 
 OBJECTIVES = Registry("objective", "gibbsian.objectives", "OBJECTIVES")
@@ -75,8 +76,8 @@ class Objective(Protocol):
 
 
 def for_model(objective: Any, model: Any) -> Any:
-    """Return an objective in the form that a model needs: it may have one for hidden units, one for real numbers."""
-    form = "with_numbers" if getattr(model, "of_numbers", False) else "with_hidden" if model.n_hidden else ""
+    """Return an objective in the form that a model needs: it may have one for hidden units, one for closed forms."""
+    form = "in_closed_form" if isinstance(model.family, ClosedForm) else "with_hidden" if model.n_hidden else ""
     return getattr(objective, form)() if hasattr(objective, form) else objective
 
 

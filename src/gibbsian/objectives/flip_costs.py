@@ -165,8 +165,8 @@ class FlipCostObjective:
     def preconditioner(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         known, statistics = preconditioning(model), lambda: mean_statistics(model, data)
-        if model.flip_columns is not None:  # many values: in units of its own the loss bends about as the likelihood
-            return known.preconditioner(mean, statistics, None, l2)
+        if model.flip_columns is not None:  # in units of its own the loss of many values bends as the likelihood
+            return known.preconditioner(mean, statistics, np.ones((2, model.n_variables)), l2)
         ends = model.domain.from_codes(np.repeat([[0], [1]], model.n_variables, axis=1))
         # a flip cost of independent columns follows from the variable's own value, and changes by two with its field
         low, high = -2.0 * self.slopes(model, model.flip_costs(ends))

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.models.families.gaussian import GaussianFamily, Moments
+from gibbsian.models.family import Model
 from gibbsian.objectives.base import Function, Scores
 from gibbsian.objectives.curvature import state_blocks
+
+GaussianModel = Model[GaussianFamily]
+
+
+def moments_of(family: GaussianFamily, data: Dataset | Moments) -> Moments:
+    """Return the moments of complete rows in the units of a family, or moments that are known."""
+    return data if isinstance(data, Moments) else Moments.of(family.standard(data.states), data.weights)
+
+
+class ExpectedMoments(NamedTuple):
+    """Rows of which some numbers are missing: their moments under a model, the E step of EM in closed form."""
+
+    data: Dataset
+
+    def under(self, model: GaussianModel) -> Moments:
+        """Return the expected moments of the rows given their present cells."""
+        return model.family.expected_moments(model.theta, self.data.states, self.data.missing, self.data.weights)
 
 
 @dataclass(frozen=True)
@@ -19,16 +39,15 @@ class GaussianLikelihood:
     name: ClassVar[str] = "likelihood"
     takes_missing: ClassVar[bool] = False
 
-    def bind(self, model: Any, data: Any) -> Function:
+    def bind(self, model: GaussianModel, data: Dataset | Moments) -> Function:
         """Take the moments once and return the function of theta."""
-        moments = model.moments(data)
-        return lambda theta: model.replace(theta).moment_loss(moments)
+        return partial(model.family.loss, moments=moments_of(model.family, data))
 
-    def curvature(self, model: Any, data: Any, max_seconds: float = 60.0) -> np.ndarray:
+    def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
         """Return the second derivatives at the model's parameters."""
-        return model.information()
+        return model.family.information(model.theta)
 
-    def scores(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Scores:
+    def scores(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield the gradient of each state's loss, up to a constant."""
         for block in state_blocks(data):
-            yield block, -model.statistics(data.states[block])
+            yield block, -model.family.statistics(data.states[block])

@@ -53,7 +53,7 @@ class Likelihood:
     def __post_init__(self) -> None:
         check(self)
 
-    def with_numbers(self) -> GaussianLikelihood:
+    def in_closed_form(self) -> GaussianLikelihood:
         """Return the form for Gaussian models."""
         return GaussianLikelihood()
 

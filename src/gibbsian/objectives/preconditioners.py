@@ -14,6 +14,9 @@ slopes do not vanish in rows that a step too far has put on the wrong side.
 
 At independent columns covariances are the slopes of pseudolikelihood too, so that its first step costs no pass over the
 rows. It is where other losses start as well: those of rare columns are flat there, and a ridge outweighs them.
+
+Scores of levels are columns as well. The levels of a variable bend as the covariance ``diag(p) - p p'`` of their
+indicators, which couplings about the mean scores leave alone at independent columns.
 """
 
 from __future__ import annotations
@@ -59,6 +62,9 @@ class Preconditioner(Protocol):
     def __call__(self, gradient: np.ndarray) -> np.ndarray:
         """Return the step along a gradient."""
 
+    def first_step(self, slopes: np.ndarray) -> np.ndarray | None:
+        """Return a step from independent columns that costs no pass over the rows, by the slopes of a ridge there."""
+
     def on_device(self, twins: Any) -> Preconditioner:
         """Return the same for tensors, by `backends.torch.vectors`."""
 
@@ -80,6 +86,9 @@ class DiagonalPreconditioner:
     def __call__(self, gradient: np.ndarray) -> np.ndarray:
         """Return the step along a gradient."""
         return gradient / self.curvatures
+
+    def first_step(self, slopes: np.ndarray) -> None:
+        """Return None: what products of columns have in common is not known."""
 
     def on_device(self, twins: Any) -> Self:
         """Return the same for tensors."""
@@ -141,12 +150,54 @@ class PairPreconditioner:
         """Return the preconditioner at other parameters, from what `PairCurvature.renewed` says of them."""
         return self.of(self.ends, numbers, self.curvature)
 
+    def first_step(self, slopes: np.ndarray) -> np.ndarray | None:
+        """Return a step of pseudolikelihood from independent columns; None without biases."""
+        return self.curvature.first_step(slopes) if self.curvature.bias else None
+
     def on_device(self, twins: Any) -> Self:
         """Return the same for tensors."""
-        parts = {
-            name: twins.put(getattr(self, name)) for name in ("lean", "bias_inverse", "scales", "basis", "divisors")
-        }
-        return replace(self, ends=twins.put_places(self.ends), **parts)
+        lean, inverse, scales = twins.put(self.lean), twins.put(self.bias_inverse), twins.put(self.scales)
+        basis, divisors = twins.put(self.basis), twins.put(self.divisors)
+        return type(self)(twins.put_places(self.ends), lean, inverse, scales, basis, divisors, self.curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelPreconditioner:
+    """Levels by the covariance of their indicators, ``diag(p) - p p'`` and a ridge, and couplings of scores.
+
+    Parameters
+    ----------
+    curvatures : array
+        ``p`` of each level above the lowest, with the ridge.
+    ties : matrix of shape (n_levels, n_variables)
+        Its products with its transpose are what the inverse has besides, in blocks of levels of one variable.
+    couplings : DiagonalPreconditioner or PairPreconditioner
+        That of the parameters after the levels.
+    """
+
+    curvatures: Any
+    ties: Any
+    couplings: DiagonalPreconditioner | PairPreconditioner
+    curvature: ClassVar[None] = None
+
+    def __call__(self, gradient: Any) -> Any:
+        """Return the step along a gradient."""
+        levels, couplings = gradient[: len(self.curvatures)], gradient[len(self.curvatures) :]
+        steps = levels / self.curvatures + self.ties @ (self.ties.T @ levels)
+        return library_of(gradient).concatenate([steps, self.couplings(couplings)])
+
+    def first_step(self, slopes: np.ndarray) -> np.ndarray | None:
+        """Return a step of the couplings alone; None where not all pairs are coupled."""
+        n_levels, shape = len(self.curvatures), self.couplings.curvature
+        if shape is None:
+            return None
+        step = shape.first_step(np.concatenate([np.zeros_like(shape.spins), slopes[n_levels:]]))
+        return np.concatenate([np.zeros(n_levels), step[len(shape.spins) :]])
+
+    def on_device(self, twins: Any) -> Self:
+        """Return the same for tensors."""
+        ties = twins.put(self.ties.toarray())
+        return type(self)(twins.put(self.curvatures), ties, self.couplings.on_device(twins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,14 +216,17 @@ class PairCurvature:
         How a ridge bends biases and couplings.
     bias : bool
         Whether there are biases, which take up what the weights do to the means.
+    squares : ndarray, optional
+        The mean squares of the columns, less those of `spins`: of scores about their means the variances.
     """
 
     ends: np.ndarray
     spins: np.ndarray
     shifts: np.ndarray
     covariance: np.ndarray
-    ridges: tuple[float, float]
+    ridges: tuple[float, float | np.ndarray]
     bias: bool
+    squares: float | np.ndarray = 1.0
 
     @cached_property
     def _independent(self) -> tuple[np.ndarray, np.ndarray, _Directions]:
@@ -200,7 +254,7 @@ class PairCurvature:
     def _bent(self, weights: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return how each variable's loss bends with its couplings, its bias taken out as far as a ridge lets it."""
         spins = np.clip(self.spins + means, -1.0, 1.0)
-        bent = 1.0 - (spins**2 if self.bias else self.spins * (self.spins + 2.0 * means))
+        bent = self.squares - (spins**2 if self.bias else self.spins * (self.spins + 2.0 * means))
         return weights[:, None] * (bent + self._held(weights)[:, None] * np.square(means + self.shifts))
 
     def _scales(self, bent: np.ndarray) -> np.ndarray:
@@ -427,6 +481,81 @@ class TablePreconditioning(Preconditioning):
         if ridge > STRONG_RIDGE * pairs.mean():
             return None
         return DiagonalPreconditioner.of(np.concatenate([variances, pairs]), np.full(self.model.theta.size, ridge))
+
+
+@PRECONDITIONERS.register("ordinal")
+class ScorePreconditioning(Preconditioning):
+    """Free levels and couplings of scores, about the mean scores and in halves of their ranges."""
+
+    @cached_property
+    def _levels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The score of each level, which variable it is of, and which are not the lowest of theirs."""
+        scores = self.model.domain.levels(self.model.n_variables)
+        owner = np.repeat(np.arange(len(scores)), [len(levels) for levels in scores])
+        return np.concatenate(scores), owner, np.diff(owner, prepend=-1) == 0
+
+    @cached_property
+    def _halves(self) -> np.ndarray:
+        """Half of the range of each variable's scores, the unit of centred ones."""
+        ranges = np.array([np.ptp(levels) for levels in self.model.domain.levels(self.model.n_variables)])
+        return np.where(ranges > 0, ranges / 2, 1.0)
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> LinearMap:
+        """Return the change to parameters about the mean scores: levels take up couplings, which are only rescaled."""
+        model = self.model
+        if model.domain.two_valued:
+            return super().centred(origin, l1)
+        from scipy.sparse import block_array, csr_array, eye_array
+
+        (scores, owner, above), (i, j) = self._levels, model.graph.edges.T
+        means, lowest = np.bincount(owner, scores * origin), scores[~above]
+        fields, n_levels, edges = (scores - lowest[owner])[above], int(above.sum()), np.arange(i.size)
+        by_level = csr_array((fields, (np.arange(n_levels), owner[above])), shape=(n_levels, model.n_variables))
+        ends = np.concatenate([i, j]), np.concatenate([edges, edges])
+        taken = by_level @ csr_array((means[np.concatenate([j, i])], ends), shape=(model.n_variables, i.size))
+        wholes = eye_array(n_levels), eye_array(i.size)
+        inner, outer = (block_array([[wholes[0], part], [None, wholes[1]]], format="csr") for part in (taken, -taken))
+        scales = np.concatenate([np.ones(n_levels), self._halves[i] * self._halves[j]])
+        return LinearMap(scales, inner, outer)
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the model of independent columns with these frequencies of levels, none of them zero."""
+        model, (_, owner, above) = self.model, self._levels
+        if model.domain.two_valued:
+            return None
+        logs = np.log(mean)
+        levels = (logs - logs[~above][owner])[above]
+        return model.replace(np.concatenate([levels, np.zeros(model.graph.n_edges)]))
+
+    def preconditioner(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Preconditioner | None:
+        """Return an approximate inverse Hessian where columns are independent."""
+        model, (scores, owner, _) = self.model, self._levels
+        means, squares = np.bincount(owner, scores * mean), np.bincount(owner, scores**2 * mean)
+        variances, (i, j) = (squares - means**2) / self._halves**2, model.graph.edges.T
+        units = np.outer(self._halves, self._halves)
+        if model.graph.density < 1.0:
+            pairs = (1.0 if weights is None else 2.0) * variances[i] * variances[j]
+            return self._with_levels(mean, l2, DiagonalPreconditioner.of(pairs, l2 / units[i, j] ** 2))
+        covariance = np.diag(variances / 2)
+        covariance[i, j] = (statistics()[-i.size :] - means[i] * means[j]) / units[i, j]
+        moments, zeros = covariance + covariance.T, np.zeros_like(covariance)
+        shape = PairCurvature(
+            model.graph.edges.T, zeros[0], zeros[0], moments, (0.0, l2 / units**2), bias=True, squares=variances
+        )
+        dense = shape.of_likelihood() if weights is None else shape.of_losses(variances, zeros)
+        return self._with_levels(mean, l2, dense)
+
+    def _with_levels(self, mean: np.ndarray, l2: float, couplings: Any) -> LevelPreconditioner:
+        from scipy.sparse import csr_array
+
+        _, owner, above = self._levels
+        p, of = mean[above], owner[above]
+        shares = p / (p + l2)
+        left = 1.0 - np.bincount(of, p * shares, minlength=owner[-1] + 1)[of]
+        ties = csr_array((shares / np.sqrt(left), (np.arange(p.size), of)), shape=(p.size, owner[-1] + 1))
+        return LevelPreconditioner(p + l2, ties, couplings)
 
 
 def _log_odds(model: Any, mean: np.ndarray) -> np.ndarray:

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from gibbsian.diagnostics import DataMoments
-from gibbsian.domain import REALS, AnyCoding
+from gibbsian.domain import REALS, AnyCoding, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import Trace
-from gibbsian.models.base import MODELS, Model
+from gibbsian.models.family import FAMILIES, Constrained, Model, Parts
 from gibbsian.models.file_parts import refuse
+from gibbsian.models.variables import variables_of
 from gibbsian.storage.codings import read_coding, written_coding
 from gibbsian.storage.container import read_tensors, reading, write_tensors
-from gibbsian.storage.schema import check_same, check_whole, within
+from gibbsian.storage.schema import check_same, check_whole, kind_of, kinds, within
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class StoredModel:
     Parameters
     ----------
     model : Model
-        The distribution, of any kind in `MODELS`.
+        The distribution, of any family in `FAMILIES` or kind in `MODELS`.
     coding : Coding, CategoryCoding or None
         How its values are written; None for real numbers.
     names : tuple of str
@@ -53,7 +54,7 @@ class StoredModel:
     ('x0', 'x1')
     """
 
-    model: Model
+    model: Any
     coding: AnyCoding | None
     names: tuple[str, ...]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -84,10 +85,13 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
 
 def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a model as header and arrays, those of its parts after its own."""
-    kind = type(stored.model).registered_name
-    if kind not in MODELS or MODELS.factory(kind) is not type(stored.model):
-        raise ArgumentError(f"a {type(stored.model).__name__} cannot be written to a file", "register the model")
-    structure, arrays = stored.model.to_parts()
+    family = type(stored.model.family)
+    kind = family.registered_name
+    if kind not in kinds() or kind_of(kind) is not family:
+        raise ArgumentError(f"a {family.__name__} cannot be written to a file", "register the family")
+    structure, arrays = stored.model.family.to_parts()
+    if kind in FAMILIES:
+        arrays = {**arrays, "theta": stored.model.theta}
     parts = [_written(part) for part in stored.parts]
     header = {
         "kind": kind,
@@ -121,7 +125,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         ...
     gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
     """
-    header, tensors = read_tensors(path, tuple(MODELS))
+    header, tensors = read_tensors(path, kinds())
     with reading(path):
         check_whole(header, tensors)
         return _rebuilt(header, tensors)
@@ -143,12 +147,20 @@ def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredMo
     )
 
 
-def _model(header: dict[str, Any], arrays: dict[str, np.ndarray], domain: Any) -> Any:
+def _model(header: dict[str, Any], arrays: dict[str, np.ndarray], domain: AnyDomain | None) -> Any:
     """Build a model, which must have as many columns as there are names, and be what the file says."""
-    model: Any = MODELS.factory(header["kind"]).from_parts(header["structure"], arrays, domain)  # type: ignore[attr-defined]
-    if model.n_variables != len(header["names"]) + header["structure"].get("n_hidden", 0):
-        refuse("names", f"has {len(header['names'])} entries, but the model has {model.n_variables} variables")
-    if not header["structure"].get("n_hidden") and getattr(model, "domain", domain) != (domain or REALS):
+    kind, structure, n_columns = kind_of(header["kind"]), header["structure"], len(header["names"])
+    if header["kind"] in FAMILIES:
+        theta, others = arrays["theta"], {name: array for name, array in arrays.items() if name != "theta"}
+        family = kind.from_parts(Parts(structure, others), variables_of(domain or REALS, n_columns))
+        if isinstance(family, Constrained):
+            family.require_distribution(theta)
+        check_same(family.to_parts(), structure, others)
+        return Model(family, theta)
+    model = kind.from_parts(structure, arrays, domain)
+    if model.n_variables != n_columns + structure.get("n_hidden", 0):
+        refuse("names", f"has {n_columns} entries, but the model has {model.n_variables} variables")
+    if not structure.get("n_hidden") and getattr(model, "domain", domain) != (domain or REALS):
         refuse("coding", "has other values than the model")
-    check_same(model, header["structure"], arrays)
+    check_same(model.to_parts(), structure, arrays)
     return model

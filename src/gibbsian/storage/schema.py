@@ -10,6 +10,7 @@ import numpy as np
 
 from gibbsian.learners.result import COLUMNS
 from gibbsian.models.base import MODELS
+from gibbsian.models.family import FAMILIES
 from gibbsian.models.file_parts import (
     TEXT,
     TRUTH,
@@ -44,11 +45,21 @@ _STORY = {
 }
 
 
+def kinds() -> tuple[str, ...]:
+    """Return what a file may hold a model of."""
+    return (*FAMILIES, *MODELS)
+
+
+def kind_of(name: str) -> Any:
+    """Return the family of this name."""
+    return (FAMILIES if name in FAMILIES else MODELS).factory(name)
+
+
 def check_whole(header: dict[str, Any], tensors: dict[str, np.ndarray], owner: str = "") -> None:
     """Raise `ArgumentError`, which names the field, unless header and arrays are those of a model, and no others."""
     sizes: Sizes = {}
     Record(_envelope(header)).check(owner.rstrip("."), header, sizes)
-    declared = parts_of(MODELS.factory(header["kind"]))
+    declared = parts_of(kind_of(header["kind"]))
     arrays = {name: part for name, part in declared.items() if isinstance(part, Tensor)}
     plain = {name: part for name, part in declared.items() if name not in arrays}
     Record(plain).check(f"{owner}structure", header["structure"], sizes)
@@ -75,7 +86,7 @@ def _envelope(header: dict[str, Any]) -> dict[str, Any]:
     kind = "labels" if isinstance(coding, dict) and "labels" in coding else "real" if name == "real" else "two"
     return {
         "format_version": Plain((int,), optional=True),
-        "kind": Plain((str,), words=tuple(MODELS)),
+        "kind": Plain((str,), words=kinds()),
         "names": Listed(TEXT, "n"),
         "parts": Listed(_ANY_RECORD, "parts"),
         "estimator": TEXT,
@@ -121,9 +132,9 @@ def within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]
     return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
 
 
-def check_same(model: Any, structure: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Raise `ArgumentError` unless a model says of itself what it was built from: nothing was mended or left out."""
-    plain, own = model.to_parts()
+def check_same(written: Any, structure: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raise `ArgumentError` unless a family writes what it was built from: nothing was mended or left out."""
+    plain, own = written
     written = json.loads(json.dumps(plain, default=lambda value: value.item()))
     changed = [f"structure.{name}" for name in structure if written[name] != structure[name]]
     changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(own[name], array)]

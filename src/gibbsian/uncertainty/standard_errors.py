@@ -13,7 +13,7 @@ from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import Estimator
 from gibbsian.learners import Learner
-from gibbsian.models import Model
+from gibbsian.models import FullSpanModel, Model
 from gibbsian.objectives import Equations
 from gibbsian.startup import check_is_fitted, ndtri
 from gibbsian.uncertainty.information import RowWeights, WeightMeaning, check_cost, variance_of_mean_score
@@ -103,9 +103,10 @@ def standard_errors(
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
         ``"fisher"``, for the exact likelihood, trusts the model: the inverse information I over N (the observed one
-        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``. ``"sandwich"`` does not, and is
-        the only one for other objectives, whose curvature is not their precision. ``"auto"`` is fisher for the
-        likelihood and sandwich for all else.
+        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``, where cells or units are
+        hidden with the variance of the scores in the middle. ``"sandwich"`` does not, and is the only one for other
+        objectives, whose curvature is not their precision. ``"auto"`` is fisher for the likelihood and sandwich for
+        all else.
     sample_weight : array of shape (n_rows,), optional
         The weights of the fit.
     weights : {"frequencies", "importance"}
@@ -148,17 +149,25 @@ def standard_errors(
             "`kind='fisher'` belongs to the exact likelihood", "use `kind='sandwich'` for other objectives"
         )
     fisher = equations.is_information and kind != "sandwich"
-    covariance, sampled = _covariance(learner, model, equations, row_weights, fisher)
+    # under a penalty, the observed information of rows seen in part is not the variance of their scores
+    partly_seen = bool(data.has_missing or model.n_hidden)
+    by_information = fisher and not (partly_seen and learner.penalties.l2)
+    covariance, sampled = _covariance(learner, model, equations, row_weights, by_information)
     reported = machine.reported_model if learner.penalties.l1 else machine.reported_model.canonical()
-    penalised = learner.penalties.l1 or learner.penalties.l2
-    notes = ("the bias of the penalty is not in the standard errors" * bool(penalised), model.identifiability_note)
+    caveats = {
+        "the bias of the penalty is not in the standard errors": learner.penalties.l1 or learner.penalties.l2,
+        "functions were chosen by the same rows: errors are as if they had been given": (
+            isinstance(model, FullSpanModel) and model.theta.size
+        ),
+        "hidden units or classes can be exchanged: errors are those of the maximum that was found": model.n_hidden,
+    }
     return StandardErrors(
         unit**2 * covariance,
         "fisher" if fisher else "sandwich",
         row_weights.effective_rows,
         reported,
         machine.variable_names_,
-        tuple(note for note in notes if note),
+        tuple(caveat for caveat, holds in caveats.items() if holds),
         None if sampled is None else unit * sampled,
     )
 
@@ -234,11 +243,11 @@ def fitted_learner(machine: Estimator, data: Dataset) -> Learner:
 
 
 def _covariance(
-    learner: Learner, model: Model, equations: Equations, weights: RowWeights, fisher: bool
+    learner: Learner, model: Model, equations: Equations, weights: RowWeights, by_information: bool
 ) -> tuple[Floats, Floats | None]:
     """Return the covariance of the parameters, NaN where L1 set them to zero, and their errors by sampling."""
     carried = _inverse_for(learner, model, equations)
-    if fisher:
+    if by_information:
         # the scores vary by the information under any penalty, which changes the curvature of the equations only
         covariance = carried @ equations.jacobian @ carried.T / weights.effective_rows
     else:
