@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, VonMisesFisherMixture
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions, unit_rows
+from gibbsian.learners.bound_mixtures import bound
+from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, draw_directions, unit_rows
 from timing import asked, interleaved
 
 N_ROWS, N_COLUMNS, K, KAPPA, N_STEPS = 20_000, 50, 10, 100.0, 20
@@ -30,9 +31,10 @@ def unit_vectors() -> np.ndarray:
 
 
 def one_step(rows: np.ndarray, threads: str) -> None:
-    steps = VonMisesFisherMixtureModel.unplaced(K, N_COLUMNS).em_steps(Dataset.read(rows, coding="real"))
+    family = VonMisesFisherMixtureFamily(K, N_COLUMNS)
+    steps = bound(family, Dataset.read(rows, coding="real"), hard=False)
     mixture = steps.start(np.random.default_rng(0))
-    theta, offsets = mixture.natural()
+    theta, offsets = family.natural(mixture.theta, False)
     scores = rows @ theta.T + offsets
     exponents = scores - scores.max(axis=1, keepdims=True)
     shares = np.exp(exponents)
@@ -49,7 +51,7 @@ def one_step(rows: np.ndarray, threads: str) -> None:
         {
             "product and exponentials in NumPy": product_and_exponentials,
             "both products and exponentials in NumPy": both_products_and_exponentials,
-            "EM step (E and M)": lambda: steps.maximise(steps.expect(mixture)[1], mixture),
+            "EM step (E and M)": lambda: steps.m_step(steps.e_step(mixture), mixture),
         },
         repeats=40,
     )

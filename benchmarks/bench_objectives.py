@@ -1,4 +1,4 @@
-"""Objectives on flip costs beside what they cannot do without, all as ratios within one run.
+"""Objectives on conditionals beside what they cannot do without, all as ratios within one run.
 
 Dense: two BLAS products for an evaluation. Sparse: one transcendental function of every cell, `np.tanh`.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.learners import ObjectiveLearner, run
-from gibbsian.objectives import OBJECTIVES, FlipCostObjective, Pseudolikelihood
-from gibbsian.objectives.flip_costs import over_rows
+from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, Pseudolikelihood
 from timing import asked, interleaved
 
 DENSE_TARGETS = {"pseudolikelihood": 1.4, "ratio-matching": 1.6, "probability-flow": 1.6}
@@ -32,13 +30,13 @@ def main() -> None:
 
 
 def dense_evaluations(n: int, n_rows: int) -> None:
-    """Every registered objective that sees the model through its flip costs alone."""
+    """Every registered objective that sees the model through its conditionals alone."""
     rng = np.random.default_rng(0)
     data = gb.Dataset.read(coin_tosses(n_rows, n, rng))
     model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
     theta = rng.normal(scale=0.05, size=model.theta.size)
     objectives = {name: OBJECTIVES.create(name) for name in OBJECTIVES}
-    functions = {name: o.bind(model, data) for name, o in objectives.items() if isinstance(o, FlipCostObjective)}
+    functions = {name: o.bind(model, data) for name, o in objectives.items() if isinstance(o, ConditionalsObjective)}
     runs = {name: lambda function=function: function(theta) for name, function in functions.items()}
     best = interleaved({"products": two_products(model.replace(theta), data), **runs})
     print(f"value and gradient, dense n = {n}, N = {n_rows:,}")
@@ -59,7 +57,7 @@ def sparse_evaluation(side: int, n_rows: int) -> None:
     data = gb.Dataset.read(coin_tosses(n_rows, model.n_variables, rng))
     theta = rng.normal(scale=0.3, size=model.theta.size)
     function = Pseudolikelihood().bind(model, data)
-    by_rows = over_rows(logistic, model, data.states, data.weights / data.total_weight)
+    by_rows = model.conditionals(data.codes, data.weights, by_row=True)
     piece = rng.normal(size=10**6)
     results = np.empty_like(piece)
 
@@ -71,7 +69,7 @@ def sparse_evaluation(side: int, n_rows: int) -> None:
         "np.tanh of every cell": tanh,
         "evaluation": lambda: function(theta),
         "counting, once in a fit": lambda: Pseudolikelihood().bind(model, data),
-        "evaluation over rows": lambda: by_rows(theta),
+        "evaluation over rows": lambda: by_rows.evaluate(theta, Pseudolikelihood.loss),
     }
     best = interleaved(runs, repeats=5)
     print(f"pseudolikelihood, value and gradient, {side}x{side} grid, N = {n_rows:,}")

@@ -21,7 +21,8 @@ from bench_full_span import noisy_network
 from bench_gibbs import random_model
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.inference import exact
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.learners.bound_mixtures import bound
+from gibbsian.models import KMeansFamily
 from peer_works import correlated
 from timing import asked, interleaved
 
@@ -60,8 +61,8 @@ def k_means(whole: bool) -> Callable[[], object]:
     data = gb.Dataset.read(rows, coding="real")
     if whole:
         return lambda: gb.HardKMeans(20, start=rows[:20], max_iter=5, tol=0.0).fit(data)
-    steps = KMeansModel.unplaced(20, 50).em_steps(data)
-    return partial(steps.expect, steps.from_means(rows[:20]))
+    steps = bound(KMeansFamily(20, 50), data, hard=True)
+    return partial(steps.e_step, steps.from_means(rows[:20]))
 
 
 WORKS: dict[str, Callable[[], Callable[[], object]]] = {

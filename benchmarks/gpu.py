@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,12 @@ import gibbsian as gb
 import gpu_layers
 import peer_works
 from gibbsian.backends.device import Device, on_device
-from gibbsian.backends.flip_layout import FlipLayout
-from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span, vectors
+from gibbsian.backends.torch import gibbs, span, triton_gibbs, triton_span, vectors
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.learners.bound_mixtures import bound
+from gibbsian.models import KMeansFamily
+from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
 
@@ -166,13 +167,12 @@ def dense_gibbs(device: Device) -> Iterator[Figure]:
 def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float]:
     """Seconds of an evaluation on the card, of one with theta going up and the gradient down, and of its products."""
     rng = np.random.default_rng(0)
-    states = rng.integers(0, 2, (n_rows, n), np.int8) * 2 - 1
-    i, j = np.triu_indices(n, 1)
-    layout = FlipLayout(states, 2, False, np.full(n, 2), 2.0, 1.0, np.arange(n), i, j, True)
-    function = products.FlipLoss(layout, np.full(n_rows, 1.0 / n_rows), "logistic")
-    theta = rng.normal(0, 0.3 / n**0.5, n + i.size)
-    rows = min(n_rows, function._rows)
-    x = function._as_numbers(function._states[:rows])[:, :n].contiguous()
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    bound: Any = model.conditionals(rng.integers(0, 2, (n_rows, n), np.int8))
+    function = BoundLoss(bound, gb.objectives.Pseudolikelihood.loss)
+    theta = rng.normal(0, 0.3 / n**0.5, model.theta.size)
+    rows = min(n_rows, bound._rows)
+    x = bound._as_numbers(bound._states[:rows])[:, :n].contiguous()
     matrix, fields = torch.randn(n, n, device=device.place), torch.empty_like(x)
 
     def plain() -> None:
@@ -262,10 +262,10 @@ def gibbs_of_tables(device: Device) -> Iterator[Figure]:
 @work
 def k_means(device: Device) -> Iterator[Figure]:
     rows = peer_works.blurred_clusters(1_000_000, 50, 100)
-    steps = KMeansModel.unplaced(100, 50).em_steps(gb.Dataset.read(rows, coding="real"))
+    steps = bound(KMeansFamily(100, 50), gb.Dataset.read(rows, coding="real"), hard=True)
     model = steps.from_means(rows[:100])
-    _, labels = steps.expect(model)
-    took = wall(lambda: steps.maximise(steps.expect(model, labels)[1], model))
+    memory = steps.e_step(model).memory
+    took = wall(lambda: steps.m_step(steps.e_step(model, memory), model))
     yield Figure("k-means, 1,000,000 x 50, k = 100: both halves of a step", 1e3 * took, "ms")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import gibbsian as gb
+from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.tables import TablesFamily
@@ -56,8 +57,29 @@ def pairwise(variables: Variables, **options: object) -> Callable[[np.random.Gen
     return lambda rng: discrete(PairwiseFamily(GRAPH, variables, **options), rng)
 
 
+def full_span(
+    variables: Variables, n_functions: int, hidden: tuple[int, ...] = ()
+) -> Callable[[np.random.Generator], Case]:
+    """A full-span family with functions drawn from all."""
+
+    def draw(rng: np.random.Generator) -> Case:
+        none = FullSpanFamily.uniform(variables, hidden)
+        return discrete(none.append(1 + rng.permutation(none.basis.size - 1)[:n_functions]), rng)
+
+    return draw
+
+
 CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     "gaussian": {"on a graph": gaussian},
+    "full-span": {
+        "two values": full_span(Variables.binary(5), 20),
+        "mixed sizes": full_span(SIZES, 40),
+        "scores": full_span(SCORES, 40),
+        "few functions": full_span(SIZES, 3),
+        "all functions": lambda rng: discrete(FullSpanFamily.dense(SIZES), rng),
+        "of a graph": lambda rng: discrete(FullSpanFamily.on_graph(GRAPH), rng),
+        "hidden variables": full_span(Variables.spins(3), 20, hidden=(2, 3)),
+    },
     "pairwise": {
         "spins": pairwise(Variables.spins(5)),
         "0/1": pairwise(Variables.binary(5)),
@@ -77,7 +99,7 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-BESIDE = {"pairwise", "products", "tables"}  # written, and not in the registry yet
+BESIDE = {"full-span", "pairwise", "products", "tables"}  # written, and not in the registry yet
 
 
 def case_of(name: str) -> Case:

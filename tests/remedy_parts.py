@@ -755,7 +755,7 @@ LEARNED = [
         "a prior of classes",
         lambda how: gb.learners.run(
             gb.learners.LEARNERS.create("em", **how),
-            models.GaussianMixtureModel.unplaced(2, 3),
+            models.GaussianMixtureFamily(2, 3).unfitted(),
             gb.Dataset.read(NUMBERS, coding="real"),
             np.random.default_rng(0),
         ),

@@ -19,6 +19,21 @@ def all_states(n: int, domain=SPIN) -> np.ndarray:
     return domain.from_codes(np.array(list(codes), dtype=np.int8))
 
 
+def costs_of(model, states) -> np.ndarray:
+    """The log-odds of each state against those with one value changed, column by column."""
+    return model.conditionals(model.domain.to_codes(np.asarray(states)), by_row=True).costs(model.theta)
+
+
+def with_one_changed(model, states):
+    """For each column of the costs, the states with that change made: to the other of two values, or to each."""
+    for i, size in enumerate(model.domain.cardinalities(model.n_variables)):
+        codes = model.domain.to_codes(np.asarray(states))
+        for value in [1 - codes[:, i]] if model.domain.two_valued else range(size):
+            changed = codes.copy()
+            changed[:, i] = value
+            yield model.domain.from_codes(changed)
+
+
 def exact_law(model) -> tuple[np.ndarray, np.ndarray, float]:
     """States, probabilities and log Z by plain summation: the judge of everything else."""
     states = all_states(model.n_variables, model.domain)

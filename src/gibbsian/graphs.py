@@ -24,6 +24,11 @@ BYTES_A_LATTICE_NODE = 120.0
 # Of 'RxC': more name no graph that a machine holds.
 MOST_DIGITS = 24
 
+# Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
+DENSE_ABOVE = 0.1
+# Up to this size the full matrix always fits the cache, whatever the graph.
+ALWAYS_DENSE_UP_TO = 64
+
 if TYPE_CHECKING:
     import networkx
 
@@ -78,6 +83,11 @@ class Graph:
         """Edges as a fraction of all pairs."""
         pairs = self.n_nodes * (self.n_nodes - 1) // 2
         return self.n_edges / pairs if pairs else 0.0
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether algebra with full matrices beats sums along edges."""
+        return self.n_nodes <= ALWAYS_DENSE_UP_TO or self.density > DENSE_ABOVE
 
     @property
     def is_complete(self) -> bool:

@@ -212,7 +212,7 @@ def test_mixtures_of_machines_with_hidden_units(rng):
     found = mixture.query("P(x0, x1, x2)").probability.to_numpy()
     np.testing.assert_allclose(found, np.exp(mixture.score_samples(states)), atol=1e-10)
     assert mixture.query("P(class, h0)").index.names == ["class", "h0"]
-    np.testing.assert_allclose(mixture.query("P(class)").probability, mixture.model_.weights, atol=1e-10)
+    np.testing.assert_allclose(mixture.query("P(class)").probability, mixture.weights_, atol=1e-10)
     posterior = mixture.query("P(class | x0=1, x1=0, x2=0)").probability
     np.testing.assert_allclose(posterior, mixture.predict_proba([[1, 0, 0]])[0], atol=1e-10)
     given = mixture.visible_given_hidden([1])

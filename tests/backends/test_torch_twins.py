@@ -11,7 +11,8 @@ import gibbsian as gb
 from estimator_samples import small, table
 from gibbsian.backends.device import on_device
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners.nodewise import LOSSES, DirectedModel
+from gibbsian.learners.nodewise import LOSSES, directed_pairs
+from gibbsian.models.conditionals import Loss
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage import Checkpoint
 from systems import dataset_of
@@ -36,7 +37,7 @@ def categories(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, [3, 4, 2, 4, 3], (300, 5))
 
 
-# -- flip costs -------------------------------------------------------------------------------------------------------
+# -- conditionals ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
 def test_values_and_gradients_of_dense_machines(objective, domain, device, monkeypatch):
     model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
@@ -45,9 +46,9 @@ def test_values_and_gradients_of_dense_machines(objective, domain, device, monke
     value, gradient = objective.bind(model, data)(theta)
     for cells in (2**28, 16 * 100):  # all rows at once, and four blocks
         with on_device(device, "float64"):
-            monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", cells)
+            monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", cells)
             function = objective.bind(model, data)
-            assert type(function).__name__ == "FlipLoss"
+            assert type(function.conditionals).__name__ == "MatrixConditionals"
             twin_value, twin_gradient = function(theta)
         assert twin_value == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
@@ -58,10 +59,10 @@ def test_what_a_metric_is_renewed_from(objective, domain, device, monkeypatch):
     model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
     data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
-    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
+    monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 16 * 100)
     with on_device(device, "float64"):
-        weights = objective.bind(model, data).flip_weights(theta)
-    np.testing.assert_allclose(weights, objective.weights(model, data)(theta), **CLOSE)
+        weights = objective.bind(model, data).slope_sums(theta)
+    np.testing.assert_allclose(weights, objective.slope_sums(model, data)(theta), **CLOSE)
 
 
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
@@ -77,10 +78,10 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
         model, data = gb.PairwiseModel.zeros(graph), gb.Dataset.read(spins(n=70, n_rows=60))
     theta = rng.normal(0, 0.5, model.theta.size)
     value, gradient = objective.bind(model, data)(theta)
-    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 25 * 80)
+    monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 25 * 80)
     with on_device(device, "float64"):
         function = objective.bind(model, data)
-        assert type(function).__name__ == "FlipLoss"
+        assert type(function.conditionals).__name__ == "MatrixConditionals"
         twin_value, twin_gradient = function(theta)
     assert twin_value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
@@ -88,15 +89,16 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
 
 @pytest.mark.parametrize("domain", [gb.domain.SPIN, gb.domain.Categories((3, 2, 3))], ids=["spins", "categories"])
 @pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.from_edges([], 3)], ids=["dense", "sparse"])
-def test_flips_into_the_data_are_left_out_of_tables_too(graph, domain, device):
+def test_changes_into_the_data_are_masked_in_tables_too(graph, domain, device):
     rng, model = np.random.default_rng(0), gb.models.PottsModel.zeros(graph, domain)
     data = dataset_of(domain.from_codes(rng.integers(0, domain.cardinalities(3), (12, 3))), domain)
-    left_out, theta = ProbabilityFlow(True).left_out(data), rng.normal(0, 0.5, model.theta.size)
-    assert 0.2 < left_out.mean() < 0.8
+    masked, theta = ProbabilityFlow(True).masked(data), rng.normal(0, 0.5, model.theta.size)
+    assert 0.2 < masked.mean() < 0.8
     value, gradient = ProbabilityFlow(True).bind(model, data)(theta)
     with on_device(device, "float64"):
         function = ProbabilityFlow(True).bind(model, data)
-        assert type(function).__name__ == "FlipLoss"
+        bound = function.conditionals.base if domain.two_valued else function.conditionals
+        assert type(bound).__name__ == "MatrixConditionals"
         twin_value, twin_gradient = function(theta)
     assert twin_value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
@@ -106,7 +108,7 @@ def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu_which_is_said(
     graph, rows = gb.graphs.grid(8, 9), spins(n=72, n_rows=2000)
     with on_device(device):
         bound = Pseudolikelihood().bind(gb.PairwiseModel.zeros(graph), gb.Dataset.read(rows))
-        assert type(bound).__name__ == "_OverLocalStates"
+        assert type(bound.conditionals).__name__ == "LocalPairs"
     with pytest.warns(gb.errors.DeviceWarning, match="has no kernels"):
         gb.BoltzmannMachine(graph=graph, learner="mple", device=device).fit(rows)
 
@@ -114,12 +116,12 @@ def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu_which_is_said(
 @pytest.mark.parametrize("graph", [gb.graphs.complete(9), gb.graphs.grid(7, 10)], ids=["dense", "grid"])
 @pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
 def test_values_and_gradients_of_screening(loss, graph, device, monkeypatch):
-    directed, data = DirectedModel(gb.PairwiseModel.zeros(graph)), gb.Dataset.read(spins(n=graph.n_nodes))
-    theta = np.random.default_rng(1).normal(0, 0.5, directed.owner.size)
-    value, gradient = LOSSES[loss](directed, data)(theta)
-    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
+    (pairs, _), data = directed_pairs(gb.PairwiseModel.zeros(graph)), gb.Dataset.read(spins(n=graph.n_nodes))
+    theta = np.random.default_rng(1).normal(0, 0.5, pairs.n_parameters)
+    value, gradient = LOSSES[loss](pairs, data)(theta)
+    monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 16 * 100)
     with on_device(device, "float64"):
-        twin_value, twin_gradient = LOSSES[loss](directed, data)(theta)
+        twin_value, twin_gradient = LOSSES[loss](pairs, data)(theta)
     assert twin_value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
@@ -152,14 +154,15 @@ def test_short_numbers_converge_as_well(learner, device):
 
 
 def test_an_objective_without_a_twin_stays_on_the_cpu(device):
+    def hinge(costs, weights):
+        return 0.0
+
     class Hinge(Pseudolikelihood):
-        @staticmethod
-        def kernel(costs, shares):
-            return 0.0
+        loss = Loss(hinge)
 
     model, data = gb.PairwiseModel.zeros(gb.graphs.complete(9)), gb.Dataset.read(spins())
     with on_device(device):
-        assert Hinge()._on_device(model, data.states, data.weights, None) is None
+        assert type(Hinge().bind(model, data).conditionals).__name__ == "DensePairs"
 
 
 def test_a_checkpoint_resumes_to_the_same_bits(device, tmp_path):
@@ -341,14 +344,14 @@ def test_steps_of_k_means(holes, device):
 @pytest.mark.parametrize("hard", [False, True])
 def test_mixtures_of_sparse_rows(hard, device):
     """Rows of few numbers, as those of a mixture of machines without couplings are."""
-    from gibbsian.models.class_shares import blocks_of, share
+    from gibbsian.backends.classes import blocks_of, e_step
 
     rng = np.random.default_rng(0)
     rows = scipy.sparse.random_array((300, 40), density=0.1, rng=rng, format="csr")
     weights, theta, offsets = rng.uniform(0.5, 2.0, 300), rng.normal(size=(4, 40)), rng.normal(size=4)
-    energy, sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    energy, sums = e_step(blocks_of(rows, weights), theta, offsets, hard)
     with on_device(device):
-        found, found_sums = share(blocks_of(rows, weights), theta, offsets, hard)
+        found, found_sums = e_step(blocks_of(rows, weights), theta, offsets, hard)
     assert found == pytest.approx(energy, rel=1e-12)
     for one, other in zip(sums, found_sums, strict=True):
         np.testing.assert_allclose(other, one, **CLOSE)

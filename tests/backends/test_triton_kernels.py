@@ -25,18 +25,17 @@ def interpreted(monkeypatch):
 @pytest.mark.parametrize("kernel", ["logistic", "squared_sigmoid", "half_exponential"])
 def test_fused_losses(kernel, precision, interpreted):
     from gibbsian.backends.numba import flip_losses as kernels
-    from gibbsian.backends.torch import products
+    from gibbsian.models.conditionals import Loss
 
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(7))
-    layout = model.flip_layout(rng.integers(0, 2, (50, 7)) * 2 - 1)
+    model, codes = gb.PairwiseModel.zeros(gb.graphs.complete(7)), rng.integers(0, 2, (50, 7), np.int8)
     theta, found = rng.normal(0, 0.7, model.theta.size), []
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch", precision):
-            function = products.bound(layout, rng.random(50) * 0 + 0.02, getattr(kernels, kernel))
-            assert (function._fused is None) != yes
-            found.append(function(theta))
+            bound = model.conditionals(codes)
+            assert (bound._fused(kernel) is None) != yes
+            found.append(bound.evaluate(theta, Loss(getattr(kernels, kernel))))
     rtol = 1e-12 if precision == "float64" else 1e-5
     assert found[0][0] == pytest.approx(found[1][0], rel=rtol)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=rtol)

@@ -1,4 +1,4 @@
-"""Every registered model: energies, statistics, flip costs and conditioning agree with each other."""
+"""Every registered model: energies, statistics and conditioning agree with each other."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, Model, PotentialField, SpinLayer
-from systems import all_states, exact_law, models_with_domains, random_model_of
+from systems import all_states, exact_law, models_with_domains, random_model_of, with_one_changed
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -41,34 +41,6 @@ def test_moments_are_the_gradient_of_log_z(model):
     for k, unit in enumerate(np.eye(model.theta.size)):
         up, down = (exact_law(model.replace(model.theta + sign * h * unit))[2] for sign in (1, -1))
         assert moments[k] == pytest.approx((up - down) / (2 * h), abs=1e-8)
-
-
-def flips(model, states):
-    """For each column of the flip costs, the states with that flip made."""
-    for i in range(model.n_variables):
-        codes = model.domain.to_codes(states)
-        if model.flip_columns is None:
-            codes[:, i] = 1 - codes[:, i]
-            yield model.domain.from_codes(codes)
-            continue
-        for value in range(model.flip_columns[i + 1] - model.flip_columns[i]):
-            changed = codes.copy()
-            changed[:, i] = value
-            yield model.domain.from_codes(changed)
-
-
-def test_flip_costs_are_log_odds_and_their_vjp_the_derivative(model, states, rng):
-    costs = model.flip_costs(states)
-    flipped = list(flips(model, states))
-    assert costs.shape == (len(states), len(flipped))
-    for cost, others in zip(costs.T, flipped, strict=True):
-        np.testing.assert_allclose(cost, model.log_weights(states) - model.log_weights(others), atol=1e-12)
-    c = rng.normal(size=costs.shape)
-    kept = c.copy()
-    gradient = model.flip_costs_vjp(states, c)
-    assert np.array_equal(c, kept)
-    for k, unit in enumerate(np.eye(model.theta.size)):
-        assert gradient[k] == pytest.approx((c * model.replace(unit).flip_costs(states)).sum(), abs=1e-10)
 
 
 def test_factors_are_the_same_distribution(model, states):
@@ -170,11 +142,11 @@ def test_models_of_layers_keep_what_all_models_have(layered):
     assert np.array_equal(layered.theta, before)
 
 
-def test_flip_costs_of_visible_units_are_log_odds(layered):
+def test_conditional_costs_of_visible_units_are_log_odds(layered):
     states = all_states(layered.n_variables, layered.domain)
-    costs, flipped = layered.flip_costs(states), list(flips(layered, states))
-    assert costs.shape == (len(states), len(flipped))
-    for cost, others in zip(costs.T, flipped, strict=True):
+    costs, changed = layered.conditional_costs(states), list(with_one_changed(layered, states))
+    assert costs.shape == (len(states), len(changed))
+    for cost, others in zip(costs.T, changed, strict=True):
         np.testing.assert_allclose(cost, layered.log_weights(states) - layered.log_weights(others), atol=1e-12)
 
 

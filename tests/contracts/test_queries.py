@@ -14,8 +14,11 @@ from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, RestrictedModel, SpinLayer
-from gibbsian.models.independent_columns import IndependentColumnsMixture
-from systems import exact_law, models_with_domains, random_model_of
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import MixtureFamily
+from gibbsian.models.mixtures.categorical import LatentClassFamily
+from gibbsian.models.variables import Variables
+from systems import all_states, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 ESTIMATED = ESTIMATORS.names()
@@ -40,7 +43,8 @@ def network(rng, *layers):
 
 def classes(rng, *_):
     probabilities = np.hstack([rng.dirichlet(np.ones(size), 2) for size in (2, 3, 2)])
-    return IndependentColumnsMixture(np.array([0.3, 0.7]), probabilities, gb.domain.Categories((2, 3, 2)))
+    family = LatentClassFamily(2, Variables.categories((2, 3, 2)))
+    return Model(family, family.join([0.3, 0.7], probabilities))
 
 
 OTHERS = {
@@ -63,9 +67,16 @@ def case(request, rng):
     else:
         kind, *layers = OTHERS[request.param]
         model = kind(rng, *layers)
-    _, probabilities, _ = exact_law(model)
-    law = probabilities.reshape(model.domain.cardinalities(model.n_variables))
-    return model, law, Queries(answers_about(model).joint(), rng)
+    return model, column_law(model), Queries(answers_about(model).joint(), rng)
+
+
+def column_law(model):
+    """The probabilities of all rows of the columns, as a table."""
+    if isinstance(model.family, MixtureFamily):
+        sizes = model.family.columns.sizes
+        states = all_states(len(sizes), gb.domain.Categories(sizes))
+        return np.exp(model.family.log_evidence(model.theta, states)).reshape(sizes)
+    return exact_law(model)[1].reshape(model.domain.cardinalities(model.n_variables))
 
 
 def entropy(p):
@@ -74,8 +85,8 @@ def entropy(p):
 
 
 def test_marginals_and_conditionals(case):
-    model, law, queries = case
-    n = model.n_variables
+    _, law, queries = case
+    n = law.ndim
     found, errors = queries.probabilities([n - 1, 0], {}, {})
     others = tuple(range(1, n - 1))
     np.testing.assert_allclose(found, law.sum(axis=others).T, atol=1e-12)
@@ -90,8 +101,8 @@ def test_marginals_and_conditionals(case):
 
 
 def test_entropies_and_information(case):
-    model, law, queries = case
-    n = model.n_variables
+    _, law, queries = case
+    n = law.ndim
     assert queries.information([(1, range(n))], {}) == pytest.approx(entropy(law), abs=1e-11)
     one, two = law.sum(axis=tuple(range(1, n))), law.sum(axis=tuple(range(n - 1)))
     both = law.sum(axis=tuple(range(1, n - 1)))
@@ -105,8 +116,8 @@ def test_entropies_and_information(case):
 
 def test_many_fixed_values_weigh_what_they_weigh(case, monkeypatch):
     """Where a table of fixed columns is too large, their probability is a ratio of sums."""
-    model, law, queries = case
-    n = model.n_variables
+    _, law, queries = case
+    n = law.ndim
     monkeypatch.setattr("gibbsian.answers.queries.MOST_CELLS", 4.0)
     found, _ = queries.probabilities([0], dict.fromkeys(range(1, n), 1), {})
     np.testing.assert_allclose(found, law[(slice(None), *[1] * (n - 1))], atol=1e-12)
@@ -114,9 +125,9 @@ def test_many_fixed_values_weigh_what_they_weigh(case, monkeypatch):
 
 def test_divergences(case, rng):
     model, law, queries = case
-    mixed = isinstance(model, IndependentColumnsMixture)
+    mixed = isinstance(model.family, MixtureFamily)
     other = classes(rng) if mixed else model.replace(model.theta + rng.normal(scale=0.3, size=model.theta.size))
-    q = exact_law(other)[1].reshape(law.shape)
+    q = column_law(other)
     numbers = [np.arange(size) for size in law.shape]
     found = queries.divergence(answers_about(other).joint(), numbers)
     middle = (law + q) / 2
@@ -126,12 +137,12 @@ def test_divergences(case, rng):
 
 
 def test_sampled_answers_come_near_the_exact_ones(case, rng):
-    model, law, queries = case
+    _, law, queries = case
     sampled = Queries(queries.model, rng, "gibbs", 4000)
-    found, errors = sampled.probabilities([0], {}, {model.n_variables - 1: 1})
-    exact, _ = queries.probabilities([0], {}, {model.n_variables - 1: 1})
+    found, errors = sampled.probabilities([0], {}, {law.ndim - 1: 1})
+    exact, _ = queries.probabilities([0], {}, {law.ndim - 1: 1})
     assert (np.abs(found - exact) < 5 * errors).all()
-    found = sampled.information([(1, range(model.n_variables))], {})
+    found = sampled.information([(1, range(law.ndim))], {})
     assert abs(found - entropy(law)) < 5 * found.stderr
     assert found.stderr > 0
 

@@ -12,7 +12,7 @@ from gibbsian.inference import exact
 from gibbsian.samplers import SAMPLERS, ChainState, Sampler, layer_path
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS, LayerSampler
 from layered_systems import random_machine
-from systems import models_with_domains, random_model_of
+from systems import costs_of, models_with_domains, random_model_of
 
 TRIANGLES = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (2, 4)], 40)
 MODELS = {
@@ -149,7 +149,7 @@ def test_extreme_couplings_align_every_spin_with_its_field(sampler, graph, n_cha
     signs = generator(7).choice([-1, 1], graph.n_edges)
     model = gb.PairwiseModel.build(graph, np.full(graph.n_nodes, 20.0), 50.0 * signs, SPIN)
     chains, info = sampler.step(model, sampler.init(model, n_chains, generator()), 60)
-    assert (model.flip_costs(chains.states) > 0).all()
+    assert (costs_of(model, chains.states) > 0).all()
     assert 0 < info.flips < 1
 
 
@@ -158,7 +158,7 @@ def test_extreme_parameters_leave_the_most_probable_values(sampler, name, domain
     """Chains come to rest where no single change is better."""
     model = random_model_of(name, gb.graphs.complete(6), generator(3), domain, scale=400.0)
     chains, _ = sampler.step(model, sampler.init(model, 5, generator()), 80)
-    costs = model.flip_costs(chains.states)
+    costs = costs_of(model, chains.states)
     assert np.isfinite(costs).all()
     assert (costs >= -1e-9).all()
 

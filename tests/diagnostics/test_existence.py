@@ -16,6 +16,7 @@ from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.models import MarkovRandomField
+from systems import costs_of
 
 CUBE = np.array(list(itertools.product([-1, 1], repeat=3)))
 OBJECTIVES = ("likelihood", "pseudolikelihood")
@@ -86,14 +87,14 @@ def test_agrees_with_where_the_optimiser_goes(rows, bias, domain):
     model = gb.PairwiseModel.zeros(gb.graphs.complete(3), domain, bias=bias)
 
     basis = np.eye(model.theta.size)
-    costs_of = np.column_stack([model.replace(unit).flip_costs(data.states).ravel() for unit in basis])
+    slopes = np.column_stack([costs_of(model.replace(unit), data.states).ravel() for unit in basis])
 
     def largest_parameter(l2):
         theta = np.zeros(len(basis))
         for _ in range(60):  # damped Newton steps on a smooth, strictly convex function
-            below = expit(-costs_of @ theta)
-            slope = -costs_of.T @ below + 2 * l2 * theta
-            curvature = (costs_of * (below * (1 - below))[:, None]).T @ costs_of + 2 * l2 * basis
+            below = expit(-slopes @ theta)
+            slope = -slopes.T @ below + 2 * l2 * theta
+            curvature = (slopes * (below * (1 - below))[:, None]).T @ slopes + 2 * l2 * basis
             step = np.linalg.solve(curvature, slope)
             theta -= step / max(1.0, np.abs(step).max())
         assert np.abs(slope).max() < 1e-9

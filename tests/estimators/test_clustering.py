@@ -9,8 +9,8 @@ import gibbsian as gb
 from gibbsian import Dataset, GaussianMixture, HardKMeans, MachineMixture, OnlineKMeans, SoftKMeans
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import EM, run
-from gibbsian.models.mixture import random_partition
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.learners.bound_mixtures import bound, random_partition
+from gibbsian.models import KMeansFamily
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,8 @@ class TestKMeans:
 
     def test_a_class_that_loses_all_its_rows_is_refilled(self):
         data = Dataset.read([[0.0], [1.0], [10.0], [11.0]], coding="real")
-        start = KMeansModel.unplaced(3, 1).em_steps(data).from_means(np.array([[0.5], [10.5], [99.0]]))
+        family = KMeansFamily(3, 1)
+        start = gb.Model(family, family.equal(np.array([[0.5], [10.5], [99.0]])))
         energies = run(EM(), start, data, max_iter=50, tol=0.0).trace.column("value")
         assert energies[-1] == 0.5
         assert (np.diff(energies) <= 0).all()
@@ -52,7 +53,7 @@ class TestKMeans:
         np.testing.assert_allclose(fit.free_energies_, energies[:n_steps], rtol=1e-12)
 
     def test_rows_belong_to_the_mean_nearest_over_their_present_cells(self, rng, monkeypatch):
-        monkeypatch.setattr("gibbsian.models.class_shares.LEAST_WIDTH", 2**10)  # blocks of 256 rows
+        monkeypatch.setattr("gibbsian.backends.classes.LEAST_WIDTH", 2**10)  # blocks of 256 rows
         rows = rng.normal(size=(600, 4))
         rows[:, 1:][rng.random((600, 3)) < 0.4] = np.nan
         fit = gb.HardKMeans(5, random_state=0).fit(rows)
@@ -64,15 +65,15 @@ class TestKMeans:
         """Products of such rows lose every digit of the distances within the clumps."""
         rng = np.random.default_rng(0)
         rows = 1e10 * (np.arange(300) % 2)[:, None] + rng.normal(size=(300, 3))
-        steps = KMeansModel.unplaced(6, 3).em_steps(Dataset.read(rows, coding="real"))
+        steps = bound(KMeansFamily(6, 3), Dataset.read(rows, coding="real"), hard=True)
         for seed in range(5):
             means = steps.from_means(rows[np.random.default_rng(seed).choice(300, 6, replace=False)])
-            energy, labels = steps.expect(means)
-            energies = [energy]
+            shared = steps.e_step(means)
+            energies = [shared.free_energy]
             for _ in range(20):
-                means = steps.maximise(labels, means)
-                energy, labels = steps.expect(means, labels)
-                energies.append(energy)
+                means = steps.m_step(shared, means)
+                shared = steps.e_step(means, shared.memory)
+                energies.append(shared.free_energy)
             assert (np.diff(energies) <= 1e-9 * energies[0]).all()
 
     def test_the_story_of_an_annealed_fit_counts_all_stages(self, blobs):
@@ -92,15 +93,16 @@ class TestStarts:
         """Means of classes drawn at random lie near that of all rows, which is not so of rows far apart."""
         rows = np.random.default_rng(0).normal(size=(400, 2)) + 20 * np.eye(2)[np.arange(400) % 2]
         data = gb.Dataset.read(rows, coding="real")
-        begun = KMeansModel.unplaced(2, 2).em_steps(data).start(np.random.default_rng(1), "partition")
-        assert np.abs(begun.means - rows.mean(axis=0)).max() < 2.0
+        steps = bound(KMeansFamily(2, 2), data, hard=True)
+        begun = steps.reported(steps.start(np.random.default_rng(1), "partition"))
+        assert np.abs(begun.parts.means - rows.mean(axis=0)).max() < 2.0
         labels = random_partition(7, 3, np.random.default_rng(0))
         assert sorted(np.bincount(labels)) == [2, 2, 3]
         for kind in (HardKMeans, SoftKMeans, GaussianMixture, OnlineKMeans):
             for start in ("partition", "random"):
                 assert np.isfinite(kind(2, start=start, random_state=0).fit(rows).means_).all()
-        begun = KMeansModel.unplaced(2, 2).em_steps(data).start(np.random.default_rng(1), "random")
-        assert all((rows == mean).all(axis=1).any() for mean in begun.means)
+        begun = steps.start(np.random.default_rng(1), "random")
+        assert all((steps.points == mean).all(axis=1).any() for mean in begun.parts.means)
 
     def test_what_does_not_fit_is_refused(self):
         rows = [[0.0, 1.0], [1.0, 3.0], [10.0, 2.0]]

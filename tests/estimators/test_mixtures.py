@@ -25,9 +25,10 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners.class_em import ClassAlternation
-from gibbsian.models import bessel
-from gibbsian.models.von_mises_fisher import unit_rows
+from gibbsian.learners.bound_mixtures import BoundMixture, Shared
+from gibbsian.learners.em import ClassAlternation
+from gibbsian.models import GaussianMixtureFamily
+from gibbsian.models.mixtures.von_mises_fisher import log_sphere_area, unit_rows
 from gibbsian.storage import read_tensors
 
 KINDS = ["gaussian-mixture", "k-means", "machine-mixture", "online-k-means", "soft-k-means", "vmf-mixture"]
@@ -355,19 +356,20 @@ class TestNumbers:
         np.testing.assert_allclose(other.concentrations_, one.concentrations_, rtol=1e-5)
         np.testing.assert_allclose(other.weights_, one.weights_, rtol=1e-6)
 
+    @pytest.mark.parametrize("estimator", [GaussianMixture(2), VonMisesFisherMixture(2), SoftKMeans(2)], ids=str)
+    def test_mixtures_have_no_temperature(self, estimator, clouds):
+        with pytest.raises(ArgumentError, match="a mixture has no temperature: leave temperature out"):
+            estimator.set_params(random_state=0).fit(clouds).sample(3, temperature=2.0)
+
     def test_a_free_energy_that_is_not_finite_stops_the_loop(self):
-        class Broken:
-            total_weight = 1.0
-            is_placed = True
+        class Broken(BoundMixture):
+            def e_step(self, model, memory=None):
+                return Shared(np.nan, None)
 
-            def adopted(self, model):
-                return model
-
-            def expect(self, mixture, before):
-                return np.nan, None
-
+        family, rows = GaussianMixtureFamily(1, 1), gb.Dataset.read([[0.0], [1.0]], coding="real")
+        broken = Broken.bind(family, rows, hard=False, rng=np.random.default_rng(0))
         with pytest.raises(DataError, match="the free energy is nan at step 0: scale the columns"):
-            ClassAlternation(Broken()).begin(Broken(), np.random.default_rng(0))
+            ClassAlternation(broken).begin(family.unfitted(), np.random.default_rng(0))
 
     @pytest.mark.filterwarnings("error::RuntimeWarning")
     def test_a_variance_too_small_for_the_rows(self, clouds):
@@ -426,7 +428,7 @@ class TestCriteria:
     def test_relative_to_uniform(self, weight, clouds):
         fitted = VonMisesFisherMixture(2, random_state=0).fit(clouds)
         factor = 1.0 if weight is None else weight
-        gap = 2 * factor * len(clouds) * bessel.log_sphere_area(2)
+        gap = 2 * factor * len(clouds) * log_sphere_area(2)
         for ask in (fitted.bic, fitted.aic):
             assert ask(clouds, weight) - ask(clouds, weight, relative_to="uniform") == pytest.approx(gap)
 

@@ -66,12 +66,12 @@ def test_every_family_tells_unusual_rows_and_cells_or_why_not(name):
 
 
 @pytest.mark.parametrize("name", ["pairwise", "potts", "rbm"])
-def test_flip_costs_and_hidden_columns_tell_the_same_of_rows_with_holes(name):
+def test_conditionals_and_hidden_columns_tell_the_same_of_rows_with_holes(name):
     machine = small(name).fit(table(name))
     data, answers = machine._read(table(name, holes=0.2)), machine._answers
-    assert answers.flips_rows
+    assert answers.has_conditionals
     quick, likelier = shown_probabilities(answers, data, np.random.default_rng(0))
-    answers.flips_rows = False
+    answers.has_conditionals = False
     slow, also = shown_probabilities(answers, data, np.random.default_rng(0))
     np.testing.assert_allclose(quick, slow, atol=1e-12)
     shown = ~np.isnan(quick)

@@ -73,7 +73,7 @@ def test_means_over_samples_are_means_of_single_samples(rng):
 
 @pytest.mark.parametrize("n_hidden", [1, 16, 37, 1100])
 @pytest.mark.parametrize(("visible", "hidden"), TWO_VALUED)
-def test_flip_costs_are_differences_of_log_weights(rng, visible, hidden, n_hidden):
+def test_conditional_costs_are_differences_of_log_weights(rng, visible, hidden, n_hidden):
     model = random_machine(visible, hidden, rng, 18, n_hidden, scale=0.7, temperature=0.9)
     v = model.draw_visible(np.zeros((3, n_hidden)), rng)
     costs = FlipSums(model, v).costs()

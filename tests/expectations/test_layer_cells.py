@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 import gibbsian as gb
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import N_STEPS, _sampled_means, expected_layers
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 from layered_systems import rows_of

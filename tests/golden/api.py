@@ -28,7 +28,9 @@ from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learners import LEARNERS, as_learner
 from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, GaussianLayer, Potential, SpinLayer
+from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.potentials import POTENTIALS
+from gibbsian.models.variables import Variables
 from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
 from gibbsian.optimizers import OPTIMIZERS
 from gibbsian.samplers import SAMPLERS
@@ -171,28 +173,28 @@ def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
     return gb.Model(gb.GaussianFamily(_graph(n, edges), np.zeros(n), np.ones(n)), np.array(theta))
 
 
-def _spherical(kind: str) -> Any:
-    def made(parts: dict[str, Any], values: Any, temperature: float) -> Any:
-        means = np.asarray(parts["means"], float)
-        if kind == "k-means":
-            k = len(means)
-            return MODELS.factory(kind)(np.full(k, 1.0 / k), means, np.full(k, 0.5), np.zeros(means.shape[1]))
-        weights, variances = (np.asarray(parts[name], float) for name in ("weights", "variances"))
-        return MODELS.factory(kind)(weights, means, variances, np.zeros(means.shape[1]))
+def _spherical(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+    means, weights, variances = (np.asarray(parts[name], float) for name in ("means", "weights", "variances"))
+    family = gb.models.GaussianMixtureFamily(*means.shape)
+    return gb.Model(family, family.join(weights, means, variances))
 
-    return made
+
+def _k_means(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+    means = np.asarray(parts["means"], float)
+    family = gb.models.KMeansFamily(*means.shape)
+    return gb.Model(family, family.equal(means))
 
 
 def _vmf(parts: dict[str, Any], values: Any, temperature: float) -> Any:
-    means = np.asarray(parts["means"], float)
-    means = means / np.linalg.norm(means, axis=1, keepdims=True)
-    weights, kappas = (np.asarray(parts[name], float) for name in ("weights", "concentrations"))
-    return MODELS.factory("vmf-mixture")(weights, means, kappas)
+    means, weights, kappas = (np.asarray(parts[name], float) for name in ("means", "weights", "concentrations"))
+    family = gb.models.VonMisesFisherMixtureFamily(*means.shape)
+    return gb.Model(family, family.normalised(family.join(weights, means, kappas)))
 
 
 def _columns(parts: dict[str, Any], values: Any, temperature: float) -> Any:
     weights, tables = np.asarray(parts["weights"], float), np.asarray(parts["probabilities"], float)
-    return MODELS.factory("categorical-mixture")(weights, tables, _domain(values))
+    family = gb.models.LatentClassFamily(len(weights), Variables.categories(values))
+    return gb.Model(family, family.join(weights, tables))
 
 
 BUILDERS = {
@@ -200,8 +202,8 @@ BUILDERS = {
     "deep": _stack,
     "belief-network": _belief,
     "gaussian": _gaussian,
-    "gaussian-mixture": _spherical("gaussian-mixture"),
-    "k-means": _spherical("k-means"),
+    "gaussian-mixture": _spherical,
+    "k-means": _k_means,
     "vmf-mixture": _vmf,
     "categorical-mixture": _columns,
 }
@@ -214,6 +216,8 @@ def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
     missing = np.isnan(cells)
     domain = model.layers[0].domain if hasattr(model, "layers") else getattr(model, "domain", REALS)
+    if kind == "categorical-mixture":
+        domain = Categories(model.family.columns.sizes)
     if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
         states = domain.from_codes(np.where(missing, 0, cells).astype(np.int8))
     else:
@@ -615,8 +619,9 @@ class Fitted:
         if kind == "machine-mixture":
             parts = [_named(machine.model_, machine.model_.theta) for machine in model.machines]
             return {"weights": model.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
-        if hasattr(model, "shown"):
-            return {part: getattr(model, part) for part in model.shown if getattr(model, part, None) is not None}
+        if isinstance(model.family, MixtureFamily):
+            parts = model.parts._asdict()
+            return {"means": parts["means"]} if kind == "k-means" else parts
         if kind == "belief-network":
             return {"theta": model.theta}
         return natural(model if hasattr(model, "layers") else model.canonical())

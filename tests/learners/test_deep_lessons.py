@@ -37,7 +37,7 @@ class ExactPhase:
         return NoChains()
 
     def __call__(self, model, state, values, rng):
-        statistics = exact_sums.moments(model).statistics
+        statistics = exact_sums.layer_sums(model).moments
         v, h = model.visible.width, model.hidden.width
         moments = FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h))
         return moments, state

@@ -9,7 +9,7 @@ from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains
 from gibbsian.expectations.block_chains import BlockSamples, FreeMoments, NoChains
 from gibbsian.learners import Minibatch
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
-from layered_systems import PAIRS, data_rows, log_partition, moments, random_machine
+from layered_systems import PAIRS, data_rows, layer_sums, log_partition, random_machine
 
 FLOATS = ("float64", "float32")
 
@@ -22,7 +22,7 @@ class ExactPhase:
         return NoChains()
 
     def __call__(self, model, state, values, rng):
-        statistics = moments(model).statistics
+        statistics = layer_sums(model).moments
         v, h = model.visible.width, model.hidden.width
         return FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h)), state
 

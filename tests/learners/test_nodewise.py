@@ -8,7 +8,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
 from gibbsian.learners import as_learner, run
-from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
+from gibbsian.learners.nodewise import LOSSES, directed_pairs, noise_level
 from systems import exact_law, random_model, sampled_data
 
 
@@ -32,15 +32,16 @@ def losses_by_definition(loss, model, biases, matrix, data):
 @pytest.mark.parametrize("bias", [True, False])
 def test_value_by_definition_and_gradient_by_differences(loss, domain, bias, sparse, rng, monkeypatch):
     if sparse:
-        monkeypatch.setattr("gibbsian.models.pairwise.ALWAYS_DENSE_UP_TO", 0)
-        monkeypatch.setattr("gibbsian.models.pairwise.DENSE_ABOVE", 1.0)
+        monkeypatch.setattr("gibbsian.graphs.ALWAYS_DENSE_UP_TO", 0)
+        monkeypatch.setattr("gibbsian.graphs.DENSE_ABOVE", 1.0)
     model = random_model(gb.graphs.grid(2, 3), rng, domain, bias=bias)
     assert model.is_dense != sparse
     data = sampled_data(model, 60, rng)
-    directed = DirectedModel(model)
-    function = LOSSES[loss](directed, data)
-    theta = rng.normal(scale=0.4, size=directed.owner.size)
-    biases, forward, backward = directed.split(theta)
+    pairs, _ = directed_pairs(model)
+    function = LOSSES[loss](pairs, data)
+    theta = rng.normal(scale=0.4, size=pairs.n_parameters)
+    biases, couplings = pairs.split(theta)
+    forward, backward = np.split(couplings, 2)
     matrix = np.zeros((6, 6))
     for (i, j), there, back in zip(model.graph.edges, forward, backward, strict=True):
         matrix[i, j], matrix[j, i] = there, back
@@ -53,7 +54,7 @@ def test_value_by_definition_and_gradient_by_differences(loss, domain, bias, spa
 
 def test_blocks_equal_one_block(loss, rng, monkeypatch):
     model = random_model(gb.graphs.complete(4), rng)
-    function = LOSSES[loss](DirectedModel(model), sampled_data(model, 200, rng))
+    function = LOSSES[loss](directed_pairs(model)[0], sampled_data(model, 200, rng))
     theta = rng.normal(scale=3.0, size=16)
     whole = function(theta)
     monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (8, 1))
@@ -65,7 +66,7 @@ def test_blocks_equal_one_block(loss, rng, monkeypatch):
 def test_huge_parameters_stay_finite(loss, domain, rng):
     model = random_model(gb.graphs.complete(30), rng, domain)
     states = rng.integers(0, 2, size=(50, 30)) * domain.gap + domain.low
-    function = LOSSES[loss](DirectedModel(model), gb.Dataset.read(states, coding=domain.name))
+    function = LOSSES[loss](directed_pairs(model)[0], gb.Dataset.read(states, coding=domain.name))
     value, gradient = function(np.full(30 * 30, -50.0))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
@@ -76,7 +77,7 @@ def test_rows_of_weight_zero_count_for_nothing(loss, rng):
     rows = sampled_data(model, 30, rng)
     x, counts = rows.states[rows.row_of], rng.integers(0, 3, size=30)
     theta = rng.normal(size=16)
-    directed = DirectedModel(model)
+    directed, _ = directed_pairs(model)
     weighted = LOSSES[loss](directed, gb.Dataset.read(x, sample_weight=counts))(theta)
     repeated = LOSSES[loss](directed, gb.Dataset.read(np.repeat(x, counts, axis=0)))(theta)
     assert weighted[0] == pytest.approx(repeated[0], rel=1e-13)
@@ -85,14 +86,15 @@ def test_rows_of_weight_zero_count_for_nothing(loss, rng):
 
 def test_symmetrising_is_the_same_distribution_in_both_codings(rng):
     """Convert the directed parameters by hand, variable by variable: h01 = 2 h - 2 sum_j J_uj, J01 = 4 J."""
-    spin = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.grid(2, 3)))
-    theta = rng.normal(size=spin.owner.size)
-    biases, forward, backward = spin.split(theta)
-    pull = np.bincount(spin.owner[6:], np.concatenate([forward, backward]), minlength=6)
-    binary = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.grid(2, 3), gb.domain.BINARY))
-    converted = np.concatenate([2 * biases - 2 * pull, 4 * forward, 4 * backward])
-    expected, _ = spin.model.replace(spin.symmetrise(theta)).to_domain("binary")
-    np.testing.assert_allclose(binary.symmetrise(converted), expected.theta, atol=1e-13)
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 3))
+    spin, _ = directed_pairs(model)
+    theta = rng.normal(size=spin.n_parameters)
+    biases, couplings = spin.split(theta)
+    pull = np.bincount(spin.owner[6:], couplings, minlength=6)
+    binary, _ = directed_pairs(gb.PairwiseModel.zeros(gb.graphs.grid(2, 3), gb.domain.BINARY))
+    converted = np.concatenate([2 * biases - 2 * pull, 4 * couplings])
+    expected, _ = model.replace(spin.symmetrised(theta)).to_domain("binary")
+    np.testing.assert_allclose(binary.symmetrised(converted), expected.theta, atol=1e-13)
 
 
 def test_without_penalty_rise_and_logrise_agree(rng):

@@ -73,7 +73,7 @@ def test_machines_above_learn_the_law_of_the_units_below(carried):
     network = trained(learner, BeliefNetwork.zeros(layers), rows, rng).model
     up = network.upward_means(np.array([[1.0] * 6, [0.0] * 6]))[1].ravel()
     assert abs(up[0] - up[1]) > 0.9
-    moments = exact_sums.moments(network.top).statistics
+    moments = exact_sums.layer_sums(network.top).moments
     share = moments[0] if up[0] > up[1] else 1.0 - moments[0]
     assert abs(share - 0.8) < 0.06
 

@@ -7,9 +7,10 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learners import EM, StopRun, run
+from gibbsian.learners.bound_mixtures import bound
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.stages import Restarts
-from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
+from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian.rng import generator_of, generator_words
 
 
@@ -20,7 +21,7 @@ def data(rng):
 
 
 def fit(learner, data, callbacks=(), model=None):
-    model = KMeansModel.unplaced(5, 2) if model is None else model
+    model = KMeansFamily(5, 2).unfitted() if model is None else model
     return run(learner, model, data, 3, callbacks, max_iter=10**6, tol=0.0)
 
 
@@ -30,8 +31,8 @@ def test_the_best_start_is_kept(data):
     ends = [trace.column("value")[trace.column("start") == start][-1] for start in range(8)]
     assert len(set(np.round(ends, 6))) > 1
     assert trace.column("best")[-1] == np.argmin(ends)
-    steps = KMeansModel.unplaced(5, 2).em_steps(data)
-    assert steps.expect(steps.adopted(result.model))[0] == pytest.approx(min(ends))
+    steps = bound(KMeansFamily(5, 2), data, hard=True)
+    assert steps.e_step(steps.adopted(result.model)).free_energy == pytest.approx(min(ends))
     assert result.converged
     assert result.reason.endswith("(the best of 8 starts)")
 
@@ -39,7 +40,7 @@ def test_the_best_start_is_kept(data):
 def test_starts_are_those_of_spawned_generators(data):
     rng = np.random.default_rng(3)
     alone = [
-        run(EM(), KMeansModel.unplaced(5, 2), data, child, max_iter=300, tol=0.0).trace.column("value")[-1]
+        run(EM(), KMeansFamily(5, 2).unfitted(), data, child, max_iter=300, tol=0.0).trace.column("value")[-1]
         for child in rng.spawn(4)
     ]
     trace = fit(Restarts(EM(), 4, max_iter=300, tol=0.0), data).trace
@@ -49,11 +50,11 @@ def test_starts_are_those_of_spawned_generators(data):
 def test_a_degenerate_start_is_kept_only_where_there_is_no_other(rng):
     """A class on one point has a likelihood without bound."""
     data = gb.Dataset.read(np.concatenate([np.zeros((3, 2)), rng.normal(size=(60, 2)) + 2]), coding="real")
-    model = GaussianMixtureModel.unplaced(2, 2, floor_share=1e-9)
+    model = GaussianMixtureFamily(2, 2, floor_share=1e-9).unfitted()
     result = fit(Restarts(EM(), 12, tol=1e-8), data, model=model)
     trace = result.trace
     ends = np.array([trace.column("value")[trace.column("start") == start][-1] for start in range(12)])
-    assert not result.model.trouble
+    assert not result.warning
     assert trace.column("value")[trace.column("start") == trace.column("best")[-1]][-1] > ends.min()
 
 
@@ -72,8 +73,8 @@ def test_an_interrupted_run_keeps_the_best_so_far(data):
     second = int(np.flatnonzero(whole.trace.column("start") == 1)[1])
     part = fit(learner, data, [Stop(second)])
     first = part.trace.column("value")[part.trace.column("start") == 0][-1]
-    steps = KMeansModel.unplaced(5, 2).em_steps(data)
-    assert steps.expect(steps.adopted(part.model))[0] == pytest.approx(first)
+    steps = bound(KMeansFamily(5, 2), data, hard=True)
+    assert steps.e_step(steps.adopted(part.model)).free_energy == pytest.approx(first)
 
 
 def test_the_state_of_a_generator_is_six_words():

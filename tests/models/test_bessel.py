@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models import bessel
-from gibbsian.models.concentration import bracket, concentration
+from gibbsian.models.mixtures.von_mises_fisher import (
+    bessel,
+    concentration,
+    concentration_bracket,
+    log_sphere_area,
+    mean_length,
+)
 
 DIMENSIONS = [1, 2, 3, 4, 5, 10, 50, 61, 62, 63, 100, 1000, 50_000]
 KAPPAS = [1e-8, 1e-3, 0.3, 1.0, 1.9, 2.5, 7.7, 14.0, 33.0, 100.0, 317.0, 3000.0, 1e4]
@@ -36,7 +41,7 @@ def by_series(kappa: float, dimension: int) -> tuple[Decimal, Decimal]:
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_ratios_and_partition_to_fifteen_digits(dimension):
-    values = bessel.evaluate(KAPPAS, dimension)
+    values = bessel(KAPPAS, dimension)
     for i, kappa in enumerate(KAPPAS):
         ratio, logarithm = by_series(kappa, dimension)
         assert abs(float((Decimal(values.ratio[i]) - ratio) / ratio)) < 2e-15
@@ -57,7 +62,7 @@ AT_A_MILLION = {
 
 @pytest.mark.parametrize("dimension", AT_A_MILLION)
 def test_at_a_million(dimension):
-    values = bessel.evaluate(1e6, dimension)
+    values = bessel(1e6, dimension)
     ratio, logarithm = map(Decimal, AT_A_MILLION[dimension])
     assert abs(float(Decimal(float(values.ratio)) / ratio - 1)) < 2e-15
     assert abs(float(Decimal(float(values.log_partition)) / logarithm - 1)) < 2e-15
@@ -67,24 +72,24 @@ def test_at_a_million(dimension):
 def test_finite_everywhere():
     kappas = np.concatenate([[0.0], np.logspace(-300, 15, 64)])
     for dimension in (2, 3, 17, 59, 60, 61, 50_000, 10**7):
-        values = bessel.evaluate(kappas, dimension)
+        values = bessel(kappas, dimension)
         assert all(np.isfinite(part).all() for part in values)
         assert (np.diff(values.ratio) >= -1e-15).all()
         assert (values.ratio[0], values.complement[0], values.log_partition[0]) == (0.0, 1.0, 0.0)
 
 
 def test_shapes_and_bad_values():
-    assert bessel.evaluate(np.ones((2, 3)), 4).ratio.shape == (2, 3)
+    assert bessel(np.ones((2, 3)), 4).ratio.shape == (2, 3)
     for kappa in (-1.0, np.nan, np.inf):
         with pytest.raises(ArgumentError, match="kappa must be finite"):
-            bessel.evaluate(kappa, 3)
+            bessel(kappa, 3)
     for dimension in (0, 2.5):
         with pytest.raises(ArgumentError, match="dimension="):
-            bessel.evaluate(1.0, dimension)
+            bessel(1.0, dimension)
 
 
 def test_area():
-    np.testing.assert_allclose([np.exp(bessel.log_sphere_area(d)) for d in (1, 2, 3)], [2.0, 2 * np.pi, 4 * np.pi])
+    np.testing.assert_allclose([np.exp(log_sphere_area(d)) for d in (1, 2, 3)], [2.0, 2 * np.pi, 4 * np.pi])
 
 
 class TestConcentration:
@@ -92,7 +97,7 @@ class TestConcentration:
 
     @pytest.mark.parametrize("dimension", [2, 3, 4, 10, 50, 1000, 50_000])
     def test_newton_inverts_the_ratio_to_machine_precision(self, dimension):
-        values = bessel.evaluate(self.KAPPAS, dimension)
+        values = bessel(self.KAPPAS, dimension)
         found = concentration(values.ratio, dimension)
         # R itself is rounded: an error of one unit in its last place is amplified by dlog(kappa)/dR
         slope = values.complement * (2.0 - values.complement) - (dimension - 1.0) * values.ratio / self.KAPPAS
@@ -101,7 +106,7 @@ class TestConcentration:
 
     @pytest.mark.parametrize("dimension", [2, 3, 10, 1000])
     def test_bracket_holds_the_root(self, dimension):
-        low, high = bracket(bessel.mean_length(self.KAPPAS, dimension), dimension)
+        low, high = concentration_bracket(mean_length(self.KAPPAS, dimension), dimension)
         assert (low <= self.KAPPAS * (1 + 1e-9)).all()
         assert (high >= self.KAPPAS * (1 - 1e-9)).all()
 

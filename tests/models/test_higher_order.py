@@ -11,7 +11,7 @@ from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
 from gibbsian.models import HigherOrderModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.preconditioners import preconditioning
-from systems import all_states, dataset_of, exact_law, random_model
+from systems import all_states, costs_of, dataset_of, exact_law, random_model
 
 VALUES = Categories.of_values((-1, 0, 1), 6)
 
@@ -69,7 +69,7 @@ def test_is_the_pairwise_machine_where_cliques_are_pairs(domain, rng):
     model = HigherOrderModel.of_order(5, 2, domain).replace(pairwise.theta)
     states = all_states(5, domain)
     np.testing.assert_allclose(model.log_weights(states), pairwise.log_weights(states), atol=1e-12)
-    np.testing.assert_allclose(model.flip_costs(states), pairwise.flip_costs(states), atol=1e-12)
+    np.testing.assert_allclose(costs_of(model, states), costs_of(pairwise, states), atol=1e-12)
     data = dataset_of(states[rng.integers(0, 32, 200)], domain)
     for one, other in zip(
         value_and_gradient(Pseudolikelihood(), model, data),
@@ -81,19 +81,22 @@ def test_is_the_pairwise_machine_where_cliques_are_pairs(domain, rng):
 
 def test_more_rows_than_a_strip_or_a_block(any_domain, rng, monkeypatch):
     monkeypatch.setattr("gibbsian.models.higher_order.BLOCK_PRODUCTS", 2**12)
+    monkeypatch.setattr("gibbsian.models.conditionals.products.BLOCK_PRODUCTS", 2**12)
     model = random_cliques(rng, 6, (1, 2, 3, 4, 5), any_domain)
     every = all_states(6, any_domain)
     states = every[rng.integers(0, len(every), 1037)]
     direct = products(model, states)
     np.testing.assert_allclose(model.energy(states), -direct @ model.theta, atol=1e-12)
     np.testing.assert_allclose(model.mean_statistics(states), direct.mean(axis=0), atol=1e-12)
-    c = rng.normal(size=model.flip_costs(states).shape)
-    rows = [model.flip_costs_vjp(states[m : m + 1], c[m : m + 1]) for m in range(len(states))]
-    np.testing.assert_allclose(model.flip_costs_vjp(states, c), np.sum(rows, axis=0), atol=1e-10)
+    bound = model.conditionals(any_domain.to_codes(states))
+    assert len(bound.parts) > 1
+    scores = np.concatenate([part for _, part in bound.scores(model.theta, Pseudolikelihood.loss)])
+    gradient = bound.evaluate(model.theta, Pseudolikelihood.loss)[1]
+    np.testing.assert_allclose(scores.mean(axis=0), gradient, atol=1e-10)
 
 
 def test_big_cliques_need_no_tables(any_domain, rng):
-    """Cliques of 40 variables: energies, flip costs and Gibbs sweeps go through products alone."""
+    """Cliques of 40 variables: energies, conditionals and Gibbs sweeps go through products alone."""
     n = 40
     domain = Categories.of_values((-1, 0.5, 1), n) if any_domain is VALUES else any_domain
     model = HigherOrderModel.build({tuple(range(n)): 3.0, tuple(range(0, n, 2)): -1.0, (0,): 0.2}, n, domain)
@@ -101,7 +104,7 @@ def test_big_cliques_need_no_tables(any_domain, rng):
     x = values_of(model, chains.states)
     expected = 3.0 * x.prod(axis=1) - x[:, ::2].prod(axis=1) + 0.2 * x[:, 0]
     np.testing.assert_allclose(model.log_weights(chains.states), expected, atol=1e-12)
-    assert np.isfinite(model.flip_costs(chains.states)).all()
+    assert np.isfinite(costs_of(model, chains.states)).all()
     with pytest.raises(TooExpensiveError, match=r"the clique of .. variables from 0 to 3"):
         model.factors()
 

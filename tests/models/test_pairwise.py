@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import ExponentialFamily
-from systems import all_states, random_model
+from systems import all_states, costs_of, random_model
 
 graphs = {
     "complete": gb.graphs.complete(6),
@@ -34,8 +33,8 @@ def by_definition(model, x):
 @pytest.fixture(params=[True, False], ids=["dense", "sparse"])
 def road(request, monkeypatch):
     """Send the same small graph down both roads."""
-    monkeypatch.setattr("gibbsian.models.pairwise.ALWAYS_DENSE_UP_TO", 64 if request.param else 0)
-    monkeypatch.setattr("gibbsian.models.pairwise.DENSE_ABOVE", 0.0 if request.param else 1.0)
+    monkeypatch.setattr("gibbsian.graphs.ALWAYS_DENSE_UP_TO", 64 if request.param else 0)
+    monkeypatch.setattr("gibbsian.graphs.DENSE_ABOVE", 0.0 if request.param else 1.0)
 
 
 @pytest.mark.usefixtures("road")
@@ -48,26 +47,14 @@ class TestDefinition:
         np.testing.assert_allclose(model.log_weights(states), -np.array(expected), atol=1e-12)
 
     @pytest.mark.parametrize("bias", [True, False])
-    def test_flip_costs(self, graph, domain, rng, bias):
+    def test_costs(self, graph, domain, rng, bias):
         model = random_model(graph, rng, domain, bias=bias)
         states = all_states(graph.n_nodes, domain)
-        costs = model.flip_costs(states)
+        costs = costs_of(model, states)
         for i in range(graph.n_nodes):
             flipped = states.copy()
             flipped[:, i] = domain.low + domain.high - flipped[:, i]
             np.testing.assert_allclose(costs[:, i], model.log_weights(states) - model.log_weights(flipped), atol=1e-12)
-
-    @pytest.mark.parametrize("bias", [True, False])
-    def test_flip_costs_vjp(self, graph, domain, rng, bias):
-        model = random_model(graph, rng, domain, bias=bias)
-        states = all_states(graph.n_nodes, domain)
-        c = rng.normal(size=states.shape)
-        kept = c.copy()
-        gradient = model.flip_costs_vjp(states, c)
-        assert np.array_equal(c, kept)
-        # flip costs are linear in theta, so unit vectors give the derivatives exactly
-        for k, unit in enumerate(np.eye(model.theta.size)):
-            np.testing.assert_allclose(gradient[k], (c * model.replace(unit).flip_costs(states)).sum(), atol=1e-10)
 
     def test_mean_statistics(self, graph, domain, rng):
         model = random_model(graph, rng, domain)
@@ -124,9 +111,3 @@ def test_log_odds_are_what_one_parameter_alone_can_change(domain, rng):
     alone = [spin.replace(np.where(np.arange(6) == k, spin.theta, 0.0)) for k in range(6)]
     expected = [np.ptp(each.log_weights(all_states(3))) for each in alone]
     np.testing.assert_allclose(model.log_odds(), expected, rtol=1e-12)
-
-
-def test_scores_of_flip_costs_row_by_row_are_those_of_all_rows(domain, rng):
-    model = random_model(gb.graphs.complete(4), rng, domain)
-    states, slopes = all_states(4, domain), rng.normal(size=(16, 4))
-    np.testing.assert_allclose(ExponentialFamily.flip_scores(model, states, slopes), model.flip_scores(states, slopes))

@@ -10,7 +10,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models import MarkovRandomField, PottsModel
 from gibbsian.models.scopes import Scopes
 from gibbsian.objectives import OBJECTIVES, value_and_gradient
-from systems import all_states, dataset_of, exact_law, random_model, random_model_of
+from systems import all_states, costs_of, dataset_of, exact_law, random_model, random_model_of
 
 MIXED = Categories((2, 3, 5, 1, 4))
 GRAPH = gb.graphs.from_edges([(0, 1), (0, 2), (1, 2), (2, 4)], 5)  # variable 3 is alone
@@ -29,23 +29,7 @@ def test_is_the_field_with_tables_of_one_and_two(domain, rng):
     model = random_potts(rng, domain)
     field, states = as_field(model), all_states(5, domain)
     np.testing.assert_allclose(model.energy(states), field.energy(states), atol=1e-12)
-    np.testing.assert_allclose(model.flip_costs(states), field.flip_costs(states), atol=1e-12)
-    c = rng.normal(size=model.flip_costs(states).shape)
-    np.testing.assert_allclose(model.flip_costs_vjp(states, c), field.flip_costs_vjp(states, c), atol=1e-10)
-
-
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES.names() if not OBJECTIVES.trait(name, "numbers", False)])
-@pytest.mark.parametrize("domain", [SPIN, MIXED], ids=lambda domain: domain.name)
-def test_road_by_variable_equals_the_plain_one(name, domain, rng, monkeypatch):
-    monkeypatch.setattr("gibbsian.models.potts.COST_CELLS", 300)
-    monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (2**18, 1))
-    model = random_potts(rng, domain)
-    every = all_states(5, domain)
-    data = dataset_of(every[rng.integers(0, len(every), 500)], domain)
-    value, gradient = value_and_gradient(OBJECTIVES.create(name), model, data)
-    plain_value, plain_gradient = value_and_gradient(OBJECTIVES.create(name), as_field(model), data)
-    assert value == pytest.approx(plain_value, rel=1e-12)
-    np.testing.assert_allclose(gradient, plain_gradient, atol=1e-12)
+    np.testing.assert_allclose(costs_of(model, states), costs_of(field, states), atol=1e-12)
 
 
 def test_same_bits_for_one_and_two_threads(rng):

@@ -19,8 +19,6 @@ CALLS = {
     "energy": lambda model, x: model.energy(x),
     "log_weights": lambda model, x: model.log_weights(x),
     "mean_statistics": lambda model, x: model.mean_statistics(x),
-    "flip_costs": lambda model, x: model.flip_costs(x),
-    "flip_costs_vjp": lambda model, x: model.flip_costs_vjp(x, np.zeros_like(model.flip_costs(good(model)))),
     "init": lambda model, x: gb.samplers.Gibbs().init(model, 2, np.random.default_rng(0), states=x),
     "reverse": lambda model, x: Annealing(betas=2).reverse(model, x, rng=0),
     "interval": lambda model, x: log_partition_interval(model, x, Annealing(betas=2), rng=0, warn=False),
@@ -128,11 +126,14 @@ def test_a_mean_needs_a_state(model):
     assert model.energy(good(model)[:0]).shape == (0,)
 
 
-def test_slopes_must_have_the_shape_of_the_costs(model):
-    costs = model.flip_costs(good(model))
-    for c in (costs[:1], costs[:, :-1], costs[0]):
-        with pytest.raises(ArgumentError, match="c has shape"):
-            model.flip_costs_vjp(good(model), c)
+def test_codes_that_are_none_are_refused_where_rows_are_bound(model):
+    codes = np.zeros((2, N), np.int8)
+    for value in (7, -1):
+        codes[1, 2] = value
+        with pytest.raises(CodingError, match="holds"):
+            model.conditionals(codes)
+    with pytest.raises(ArgumentError, match=f"{N - 1} variables but the model has {N}"):
+        model.conditionals(codes[:, 1:])
 
 
 @pytest.mark.parametrize(

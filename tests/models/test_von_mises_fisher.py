@@ -11,10 +11,15 @@ from scipy.integrate import quad
 from scipy.stats import kstest, vonmises_fisher
 
 from gibbsian import HardKMeans, VonMisesFisherMixture
-from gibbsian.models import bessel
-from gibbsian.models.class_shares import posterior
-from gibbsian.models.concentration import concentration
-from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions, unit_rows
+from gibbsian.backends.classes import responsibilities
+from gibbsian.models import VonMisesFisherMixtureFamily
+from gibbsian.models.mixtures.von_mises_fisher import (
+    bessel,
+    concentration,
+    draw_directions,
+    mean_length,
+    unit_rows,
+)
 
 UNIFORM = {"relative_to": "uniform"}
 
@@ -27,14 +32,13 @@ def directions(rng, n, dimension, k=3, kappa=30.0):
 @pytest.mark.parametrize("kappa", [0.0, 0.5, 10.0, 1e3, 1e6])
 def test_densities_integrate_to_one_on_the_sphere(kappa):
     """Quadrature over latitude (the mean is the pole), the density taken from the mixture itself."""
-    mixture = VonMisesFisherMixtureModel(
-        np.array([0.3, 0.7]), np.array([[0, 0, 1.0], [0, 0, 1.0]]), np.array([kappa, 2.0])
-    )
+    family = VonMisesFisherMixtureFamily(2, 3)
+    theta = family.join([0.3, 0.7], [[0, 0, 1.0], [0, 0, 1.0]], [kappa, 2.0])
 
     def ring(excess):
         """Density times area of the ring at height 1 - excess."""
         row = np.array([[np.sqrt(excess * (2 - excess)), 0.0, 1.0 - excess]])
-        return 2 * np.pi * np.exp(mixture.log_joint(row)).sum()
+        return 2 * np.pi * np.exp(family.log_joint(theta, row)).sum()
 
     edges = [0.0, *np.geomspace(1e-9, 2.0, 30)]
     total = sum(quad(ring, low, high)[0] for low, high in pairwise(edges))
@@ -53,7 +57,7 @@ def test_one_component_is_the_fit_of_scipy(dimension, kappa):
     assert ours.concentrations_[0] == pytest.approx(theirs, rel=1e-6)
     # ours is the more exact of the two: the likelihood equation holds to rounding
     length = np.linalg.norm(rows.mean(axis=0))
-    assert bessel.mean_length(ours.concentrations_[0], dimension) == pytest.approx(length, rel=1e-14)
+    assert mean_length(ours.concentrations_[0], dimension) == pytest.approx(length, rel=1e-14)
     log_density = vonmises_fisher(ours.means_[0], ours.concentrations_[0]).logpdf(rows)
     np.testing.assert_allclose(ours.score_samples(rows), log_density, atol=1e-7)
 
@@ -65,7 +69,7 @@ def test_samples_have_the_distribution(dimension, kappa):
     mean = unit_rows(rng.normal(size=(1, dimension)))[0]
     rows = draw_directions(mean, kappa, 20_000, rng)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-12)
-    values = bessel.evaluate(kappa, dimension)
+    values = bessel(kappa, dimension)
     slope = (
         1.0 / dimension
         if kappa == 0
@@ -151,9 +155,9 @@ def test_a_gaussian_on_the_sphere_is_a_von_mises_fisher_distribution():
     """Shares of soft k-means with unit means and variance 1/kappa (YK15)."""
     rng = np.random.default_rng(7)
     rows, means = directions(rng, 90, 4, kappa=8.0)
-    mixture = VonMisesFisherMixtureModel(np.full(3, 1 / 3), means, np.full(3, 5.0))
+    family = VonMisesFisherMixtureFamily(3, 4)
     gaussian = np.exp(-5.0 * np.square(rows[:, None] - means).sum(axis=2) / 2)
-    shares = posterior(mixture.log_joint(rows))
+    shares = responsibilities(family.log_joint(family.join(np.full(3, 1 / 3), means, np.full(3, 5.0)), rows))
     np.testing.assert_allclose(shares, gaussian / gaussian.sum(axis=1, keepdims=True), atol=1e-12)
 
 

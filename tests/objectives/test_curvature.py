@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import TooExpensiveError
-from gibbsian.objectives.curvature import symmetric_differences
+from gibbsian.models.differences import symmetric_differences
 
 MATRIX = np.array([[2.0, 0.5], [0.5, 1.0]])
 

@@ -9,7 +9,8 @@ import gibbsian as gb
 from gibbsian.backends.numba import flip_losses, grouped_losses
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError
-from gibbsian.objectives import OBJECTIVES, FlipCostObjective, ProbabilityFlow, value_and_gradient
+from gibbsian.models.conditionals import Loss
+from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, ProbabilityFlow, value_and_gradient
 from systems import all_states, dataset_of, random_model_of
 
 PAIRS = {
@@ -114,9 +115,9 @@ def test_skipping_data_leaves_out_flips_to_rows_that_are_there(rng):
 
 
 def test_an_objective_of_two_values_says_so():
-    class MyLoss(FlipCostObjective):
+    class MyLoss(ConditionalsObjective):
         name = "my loss"
-        kernel = staticmethod(flip_losses.logistic)
+        loss = Loss(flip_losses.logistic)
 
     objective = MyLoss()
     model = gb.models.PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))

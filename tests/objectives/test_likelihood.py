@@ -13,7 +13,7 @@ from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.layers import as_layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
-from systems import all_states, exact_law, random_model, sampled_data
+from systems import all_states, costs_of, exact_law, random_model, sampled_data
 
 
 def test_pseudolikelihood_is_equation_8_of_h06(rng):
@@ -92,7 +92,7 @@ def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, domain
     model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, bias=bias)
     data, _ = with_holes(sampled_data(model, 30, rng), 0.5, rng)
     listed = value_and_gradient(Likelihood(), model, data)
-    monkeypatch.setattr("gibbsian.inference.missing.MOST_LISTED", 1)
+    monkeypatch.setattr("gibbsian.inference.posterior.MOST_LISTED", 1)
     summed = value_and_gradient(Likelihood(), model, data)
     assert summed[0] == pytest.approx(listed[0], abs=1e-12)
     np.testing.assert_allclose(summed[1], listed[1], atol=1e-12)
@@ -117,7 +117,7 @@ def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
     graph = gb.graphs.grid(1, n)
     model = random_model(graph, rng, scale=0.3)
     x = np.where(rng.random((3, n)) < 0.5, 1, -1)
-    costs = model.flip_costs(x)
+    costs = costs_of(model, x)
     value, _ = value_and_gradient(Pseudolikelihood(), model, gb.Dataset.read(x))
     assert value == pytest.approx(np.logaddexp(0, -costs).sum(axis=1).mean(), rel=1e-13)
 
@@ -139,7 +139,8 @@ def test_completions_are_all_ways_to_fill(n_missing, domain):
 
     row = np.full((1, 3), float(domain.high))
     row[0, :n_missing] = np.nan
-    completions = complete_in_all_ways(gb.Dataset.read(row, coding=domain.name))
+    data = gb.Dataset.read(row, coding=domain.name)
+    completions = complete_in_all_ways(domain, data.states, data.missing)
     filled = set(map(tuple, completions.states.tolist()))
     ways = itertools.product([domain.low, domain.high], repeat=n_missing)
     assert filled == {(*way, *[domain.high] * (3 - n_missing)) for way in ways}

@@ -97,7 +97,7 @@ def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right
         objective.preconditioner(preconditioning(right).independent(mean), data, mean, l2),
         preconditioning(right).centred(mean),
     )
-    sums = objective.weights(right, data)
+    sums = objective.slope_sums(right, data)
     metric = start.at(start.curvature.renewed(sums(right.theta)))
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
     for k, (i, j) in enumerate(right.graph.edges):
@@ -120,7 +120,7 @@ def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from
     mean = np.full(4, 0.6)
     near = independent_pairs(4, data.domain, mean)
     start = objective.preconditioner(near, data, mean, l2)
-    metric = start.at(start.curvature.renewed(objective.weights(near, data)(near.theta)))
+    metric = start.at(start.curvature.renewed(objective.slope_sums(near, data)(near.theta)))
     hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
     one, other = (preconditioning(near).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
     # of two variables in three others, and in the loss of one variable of two

@@ -12,7 +12,7 @@ import gibbsian as gb
 from cli_runner import run as command
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import EM, MomentMatching, as_learner, run
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.models import KMeansFamily
 from gibbsian.objectives import Laplace, Likelihood, Normal, Pseudolikelihood, StudentT, value_and_gradient
 from gibbsian.objectives.priors import SmoothPenalty, as_families, bind_prior
 from systems import random_model, sampled_data
@@ -156,7 +156,7 @@ def test_priors_elsewhere(votes, tmp_path):
     with pytest.raises(ArgumentError, match="log_prior"):
         gb.BoltzmannMachine(learner="mean-field", log_prior="normal:1").fit(votes)
     with pytest.raises(ArgumentError, match="log_prior"):
-        run(EM(log_prior="normal:1"), KMeansModel.unplaced(2, 2), votes)
+        run(EM(log_prior="normal:1"), KMeansFamily(2, 2).unfitted(), votes)
     chunks = gb.BoltzmannMachine(log_prior="normal:0.01", random_state=0)
     assert np.abs(chunks.partial_fit(votes).model_.theta).max() < 0.1
 

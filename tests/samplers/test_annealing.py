@@ -43,6 +43,10 @@ class Tables:
     def graph(self):
         return self.product.graph
 
+    @property
+    def family(self):
+        return self
+
     def factors(self):
         return self.product
 

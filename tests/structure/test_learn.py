@@ -14,7 +14,7 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     MissingValuesError,
 )
-from gibbsian.learners.nodewise import DirectedModel
+from gibbsian.learners.nodewise import directed_pairs
 from gibbsian.structure import METHODS, decimation, l1_ebic, learn_structure, screening
 from gibbsian.structure.l1_path import ebic, largest_penalties, node_losses
 from gibbsian.structure.problem import Problem, combine, minimise
@@ -231,8 +231,8 @@ def test_remedies_that_would_not_help_are_not_given(x):
 
 
 def test_losses_of_independent_fair_coins_are_log_two():
-    directed = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
-    losses = node_losses(directed, gb.Dataset.read([[1, -1], [-1, -1]]), directed.start())
+    pairs, start = directed_pairs(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+    losses = node_losses(pairs, gb.Dataset.read([[1, -1], [-1, -1]]), start)
     np.testing.assert_allclose(losses, np.log(2))
 
 

@@ -64,7 +64,8 @@ def test_one_class_of_numbers_has_the_textbook_errors():
 def test_one_class_of_directions_has_the_textbook_errors():
     """Across the mean a direction has the variance 1 / (kappa A), A the mean cosine (Mardia and Jupp 2000)."""
     rng, mean = np.random.default_rng(0), np.array([0.6, 0.0, 0.8])
-    rows = gb.models.VonMisesFisherMixtureModel(np.ones(1), mean[None], np.array([5.0])).sample(800, rng)[0]
+    family = gb.models.VonMisesFisherMixtureFamily(1, 3)
+    rows = family.sample(family.join([1.0], mean, [5.0]), 800, rng)[0]
     machine = gb.VonMisesFisherMixture(1, random_state=0).fit(rows)
     covariance = standard_errors(machine, rows).covariance[1:4, 1:4]
     direction, kappa = machine.means_[0], machine.concentrations_[0]
@@ -103,6 +104,6 @@ def test_what_has_no_errors_says_what_works():
     machine = gb.GaussianMixture(3, random_state=0, tol=0.01, n_init=1).fit(numbers)
     with pytest.raises(TooExpensiveError, match="max_seconds"):
         standard_errors(machine, numbers, max_seconds=1e-6)
-    machine.model_ = dataclasses.replace(machine.model_, trouble="class 0 has collapsed")
+    machine.result_ = dataclasses.replace(machine.result_, warning="class 0 has collapsed")
     with pytest.raises(DataError, match="collapsed"):
         standard_errors(machine, numbers)

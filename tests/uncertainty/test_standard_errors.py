@@ -68,7 +68,7 @@ def test_what_an_l1_penalty_left_is_as_sure_as_under_the_l2_penalty_alone(data):
 @pytest.mark.parametrize(
     "settings", [{}, {"graph": "grid:2x2", "temperature": 1.5}, {"bias": False}, {"l2": 0.1}], ids=str
 )
-def test_sandwich_of_flip_costs_by_hand(learner, settings, data):
+def test_sandwich_of_conditionals_by_hand(learner, settings, data):
     machine = fit(data, learner, **settings)
     errors = standard_errors(machine, data)
     expected = sandwich_by_hand(OBJECTIVES.create(FLIP_COST_LEARNERS[learner]), machine, rows_of(data))

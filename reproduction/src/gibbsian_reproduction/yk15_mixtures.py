@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
+from gibbsian.backends.classes import responsibilities
 from gibbsian.data import Dataset
 from gibbsian.estimators import HardKMeans, OnlineKMeans, VonMisesFisherMixture
 from gibbsian.learners import EM, run
-from gibbsian.models import GaussianMixtureModel, KMeansModel, VonMisesFisherMixtureModel
-from gibbsian.models.class_shares import posterior
-from gibbsian.models.mixture import starting_points
-from gibbsian.models.von_mises_fisher import draw_directions
+from gibbsian.learners.bound_mixtures import bound, starting_points
+from gibbsian.models import GaussianMixtureFamily, KMeansFamily, VonMisesFisherMixtureFamily
+from gibbsian.models.mixtures.von_mises_fisher import draw_directions
 from gibbsian_reproduction.drawing import Axes, Figure, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import first_values, largest_rise, stacked
@@ -37,11 +37,12 @@ def clusters(rng: np.random.Generator) -> np.ndarray:
 
 def free_energies(steps: Any, start: Any, n_steps: int) -> np.ndarray:
     """Return minus the log-likelihood after each EM step as it comes: the learner would hide a rise by rounding."""
-    mixture, expected, values = start, None, []
+    mixture, memory, values = start, None, []
     for _ in range(n_steps):
-        value, expected = steps.expect(mixture, expected)
-        values.append(value)
-        mixture = steps.maximise(expected, mixture)
+        shared = steps.e_step(mixture, memory)
+        memory = shared.memory
+        values.append(shared.free_energy)
+        mixture = steps.m_step(shared, mixture)
     return np.array(values)
 
 
@@ -77,8 +78,8 @@ def _kmeans_trial(rng: np.random.Generator) -> Trial:
     energies, means = runs[int(ends.argmin())]
     moves = SMALL_MOVE * rng.normal(size=(50, *means.shape))
     steps = _k_means(points)
-    energy = steps.expect(steps.from_means(means))[0]
-    nearby = [steps.expect(steps.from_means(means + move))[0] for move in moves]
+    energy = steps.e_step(steps.from_means(means)).free_energy
+    nearby = [steps.e_step(steps.from_means(means + move)).free_energy for move in moves]
     online = OnlineKMeans(N_CLASSES, normalize=False, random_state=rng).fit(points)
     return {
         "points": points,
@@ -96,7 +97,7 @@ def _kmeans_trial(rng: np.random.Generator) -> Trial:
 def _k_means(points: np.ndarray) -> Any:
     """Return both steps of k-means on points."""
     data = Dataset.of_states(points, "real", distinct=False)
-    return KMeansModel.unplaced(N_CLASSES, points.shape[1]).em_steps(data)
+    return bound(KMeansFamily(N_CLASSES, points.shape[1]), data, hard=True)
 
 
 def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -208,8 +209,9 @@ def _soft_trial(rng: np.random.Generator) -> Trial:
     points = clusters(rng)
     data = Dataset.of_states(points, "real", distinct=False)
     start = starting_points(points, data.weights, N_CLASSES, rng)
-    hard: Any = run(EM(), _k_means(points).from_means(start), data, max_iter=1000, tol=0.0).model
-    found = [_soft_at(float(variance), data, start, hard.means) for variance in VARIANCES]
+    steps = _k_means(points)
+    hard: Any = run(EM(), steps.reported(steps.from_means(start)), data, max_iter=1000, tol=0.0).model
+    found = [_soft_at(float(variance), data, start, hard.parts.means) for variance in VARIANCES]
     soft = _shares(points, start, 1.0)
     printed, weighted = soft.T @ points, soft.T @ points / soft.sum(axis=0)[:, None]
     return stacked(found) | {
@@ -221,16 +223,18 @@ def _soft_trial(rng: np.random.Generator) -> Trial:
 def _soft_at(variance: float, data: Dataset, start: np.ndarray, hard: np.ndarray) -> Trial:
     """Learn with one variance; return how soft the assignments are, and how far the means are from hard k-means."""
     points = data.states
-    steps = GaussianMixtureModel.unplaced(N_CLASSES, 2, variance=variance, free_weights=False).em_steps(data)
-    mixture: Any = run(EM(), steps.from_means(start), data, max_iter=1000, tol=1e-10).model
-    shares, soft = _shares(points, mixture.means, variance), posterior(mixture.log_joint(points))
+    family = GaussianMixtureFamily(N_CLASSES, 2, variance=variance, free_weights=False)
+    steps = bound(family, data, hard=False)
+    mixture: Any = run(EM(), steps.reported(steps.from_means(start)), data, max_iter=1000, tol=1e-10).model
+    means = mixture.parts.means
+    shares, soft = _shares(points, means, variance), responsibilities(family.log_joint(mixture.theta, points))
     return {
         "rise": largest_rise(free_energies(steps, steps.from_means(start), 20)),
         "sum": np.abs(soft.sum(axis=1) - 1.0).max(),
         "posterior": np.abs(soft - shares).max(),
         "entropy": -(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1).mean(),
         "doubt": 1.0 - shares.max(axis=1).mean(),
-        "to hard": np.abs(mixture.means - hard).max(),
+        "to hard": np.abs(means - hard).max(),
     }
 
 
@@ -308,13 +312,13 @@ def _directions_trial(rng: np.random.Generator) -> Trial:
         points = np.empty((size, 3))
         for a in range(N_DIRECTIONS):
             points[classes == a] = draw_directions(means[a], KAPPAS[a], int((classes == a).sum()), rng)
-        fitted = VonMisesFisherMixture(N_DIRECTIONS, random_state=rng).fit(points).model_
+        fitted = VonMisesFisherMixture(N_DIRECTIONS, random_state=rng).fit(points).model_.parts
         mine, theirs = linear_sum_assignment(-means @ fitted.means.T)
         cosines = np.einsum("ij,ij->i", means[mine], fitted.means[theirs])
         errors[place] = np.degrees(np.arccos(np.minimum(cosines, 1.0))).mean()
         kappas[place] = fitted.concentrations[theirs]
     data = Dataset.of_states(points, "real", distinct=False)
-    steps = VonMisesFisherMixtureModel.unplaced(N_DIRECTIONS, 3).em_steps(data)
+    steps = bound(VonMisesFisherMixtureFamily(N_DIRECTIONS, 3), data, hard=False)
     start = starting_points(points, data.weights, N_DIRECTIONS, rng)
     nearest = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     return {
@@ -340,9 +344,10 @@ def _directions(rng: np.random.Generator) -> np.ndarray:
 def _gap_to_gaussians(points: np.ndarray, means: np.ndarray, kappa: float) -> float:
     """Return the largest difference between P(class | x) of both mixtures with equal weights and one lambda."""
     weights, same = np.full(N_DIRECTIONS, 1.0 / N_DIRECTIONS), np.full(N_DIRECTIONS, kappa)
-    directions = VonMisesFisherMixtureModel(weights, means, same)
-    gaussians = GaussianMixtureModel(weights, means, 1.0 / same, np.zeros(3))
-    return float(np.abs(posterior(directions.log_joint(points)) - posterior(gaussians.log_joint(points))).max())
+    directions, gaussians = VonMisesFisherMixtureFamily(N_DIRECTIONS, 3), GaussianMixtureFamily(N_DIRECTIONS, 3)
+    on_sphere = responsibilities(directions.log_joint(directions.join(weights, means, same), points))
+    in_space = responsibilities(gaussians.log_joint(gaussians.join(weights, means, 1.0 / same), points))
+    return float(np.abs(on_sphere - in_space).max())
 
 
 def _table_of_angles(results: Results) -> Table:

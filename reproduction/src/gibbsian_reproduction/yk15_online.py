@@ -8,8 +8,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.learners import EM, OnlineEM, WinnerTakeAll, run
-from gibbsian.models import GaussianMixtureModel, KMeansModel
-from gibbsian.models.mixture import PARTITION
+from gibbsian.learners.bound_mixtures import PARTITION, bound
+from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table, with_stderr
@@ -44,25 +44,24 @@ def online() -> Experiment:
 
 def _trial(rng: np.random.Generator) -> Trial:
     data = Dataset.of_states(clusters(rng)[:N_ROWS], "real", distinct=False)
-    soft = {"variance": SPREAD**2, "free_weights": False}
-    models = (
-        KMeansModel.unplaced(N_CLASSES, 2),
-        GaussianMixtureModel.unplaced(N_CLASSES, 2, **soft),
-        GaussianMixtureModel.unplaced(N_CLASSES, 2, floor_share=1e-2),
+    families = (
+        KMeansFamily(N_CLASSES, 2),
+        GaussianMixtureFamily(N_CLASSES, 2, SPREAD**2, free_weights=False),
+        GaussianMixtureFamily(N_CLASSES, 2, floor_share=1e-2),
     )
     rows_by_row: Any = WinnerTakeAll(normalize=False, learning_rate=RATE, schedule="constant", max_iter=PASSES)
     learners = (rows_by_row, OnlineEM(batch_size=1), OnlineEM(batch_size=1))
-    poor = [_poor_ends(model, learner, data, rng) for model, learner in zip(models, learners, strict=True)]
+    poor = [_poor_ends(family, learner, data, rng) for family, learner in zip(families, learners, strict=True)]
     return {"poor": np.array(poor)}
 
 
-def _poor_ends(model: Any, learner: Any, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+def _poor_ends(family: Any, learner: Any, data: Dataset, rng: np.random.Generator) -> np.ndarray:
     """Return the shares of the starts from which batch and online learning end far above the best end known."""
-    steps = model.em_steps(data)
-    references = [_settled(steps.start(rng), data) for _ in range(N_REFERENCES)]
+    steps = bound(family, data, hard=False)
+    references = [_settled(steps.reported(steps.start(rng)), data) for _ in range(N_REFERENCES)]
     ends = np.empty((N_STARTS, len(WAYS)))
     for place in range(N_STARTS):
-        start = steps.start(rng, PARTITION)
+        start = steps.reported(steps.start(rng, PARTITION))
         shaken = run(learner, start, data, rng, max_iter=PASSES, tol=0.0).model
         ends[place] = _settled(start, data), _settled(shaken, data)
     best = min(*references, ends.min())

@@ -23,8 +23,9 @@ from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, MonteCarl
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.models.conditionals import HasConditionals
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.base import for_model
 from gibbsian.samplers.annealing import Annealing
@@ -57,8 +58,13 @@ class Answers:
 
     def __init__(self, model: Any):
         self.model = model
-        # whether flip costs of the model are about rows: hidden variables would have to be summed out of them
-        self.flips_rows = not model.n_hidden and hasattr(model, "flip_costs")
+        # whether conditionals of the model are about rows: hidden variables would have to be summed out of them
+        self.has_conditionals = not model.n_hidden and isinstance(model, HasConditionals)
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the upper of two values stands for a column where probabilities are told."""
+        return self.model.domain.two_valued
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:
@@ -163,7 +169,7 @@ class Answers:
         Each column is summed over the others, which may be coupled with it (YK15).
         """
         found = ask().columns_given(codes, [n_visible + place for place in group], n_visible)
-        return tuple(found[..., 1] if self.model.domain.two_valued else found)
+        return tuple(found[..., 1] if self.two_valued else found)
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:

@@ -257,7 +257,7 @@ class LayerAnswers(Answers):
         Rows go to the likelier value of each cell given the hidden means, where they are no less probable, and at last
         by the single flip that gains most.
         """
-        if self.model.flip_columns is not None:
+        if not self.model.domain.two_valued:
             return None
         rest, _ = self._rest(data, state, free)
         middle = 0.0 if self.model.visible.kind == "spin" else 0.5
@@ -273,7 +273,7 @@ class LayerAnswers(Answers):
             rows = data.domain.to_codes(self.model.visible.decode(values))
             rows = np.unique(rows, axis=0)
             while True:
-                gains = -self.model.flip_costs(data.domain.from_codes(rows))[:, free]
+                gains = -self.model.conditional_costs(data.domain.from_codes(rows))[:, free]
                 better = np.flatnonzero(gains.max(axis=1) > STILL)
                 if not better.size:
                     return rows[:, free]
@@ -462,10 +462,11 @@ class NetworkAnswers(DeepAnswers):
     def _completions(self, data: Dataset) -> Completions:
         """All ways to fill the missing cells of each distinct row, where there are few."""
         self._require_few(data)
-        return complete_in_all_ways(data)
+        return complete_in_all_ways(data.domain, data.states, data.missing)
 
     def _require_few(self, data: Dataset) -> None:
-        if (most := count_completions(data).max(initial=1.0)) > SCORE_STATES:
+        most = count_completions(data.domain, data.missing, data.n_states).max(initial=1.0)
+        if most > SCORE_STATES:
             raise TooExpensiveError(
                 f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
                 "sum over them",

@@ -11,14 +11,14 @@ import numpy as np
 from gibbsian.answers.about import ANSWERS, answers_about
 from gibbsian.answers.base import Answers, by_value
 from gibbsian.answers.modes import Modes, Search, climbed, modes_of_rows
+from gibbsian.backends.classes import nearest, over_blocks, responsibilities
 from gibbsian.data import Dataset
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.graphs import Graph
 from gibbsian.inference import exact
 from gibbsian.models import PottsModel
-from gibbsian.models.class_shares import posterior
-from gibbsian.models.mixture import Rows
+from gibbsian.models.mixtures.base import WeightedRows, rows_of
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.startup import logsumexp
 
@@ -36,6 +36,26 @@ class MixtureAnswers:
     def __init__(self, model: Any):
         self.model = model
 
+    @property
+    def is_real(self) -> bool:
+        """Whether the columns are numbers."""
+        return self.model.family.columns.real
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the upper of two values stands for a column where probabilities are told."""
+        columns = self.model.family.columns
+        return columns.two_valued and columns.scores is not None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.model.family.n_columns
+
+    def _scores(self, x: Any, mask: Any = None) -> np.ndarray:
+        """Return ``log P(x, class)`` of rows."""
+        return self.model.family.log_joint(self.model.theta, x, mask)
+
     def log_partition(self) -> float:
         """Return zero: a mixture of normalised components is normalised."""
         return 0.0
@@ -44,8 +64,8 @@ class MixtureAnswers:
     def log_joint(self, data: Dataset) -> np.ndarray:
         """Return ``log P(x, class)`` of each distinct row and class, missing cells integrated out."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.model.log_joint(data.states, data.missing)
-        lost = ~(scores < np.inf).all(axis=1)
+            scores = self._scores(rows_of(data), data.missing)
+        lost = np.asarray(~(scores < np.inf).all(axis=1))
         if lost.any():
             row = int(np.flatnonzero(lost[data.row_of])[0])
             raise DataError(f"row {row} is too far from the classes for its density to be a number", "scale the rows")
@@ -66,7 +86,7 @@ class MixtureAnswers:
 
     def class_probabilities(self, data: Dataset) -> np.ndarray:
         """Return ``P(class | x)`` of each distinct row (YK15's soft-assign variables)."""
-        return posterior(self.log_joint(data))
+        return responsibilities(self.log_joint(data))
 
     def classes(self, data: Dataset) -> np.ndarray:
         """Return the most probable class of each distinct row."""
@@ -79,30 +99,33 @@ class MixtureAnswers:
     # -- queries ------------------------------------------------------------------------------------------------------
     def joint(self) -> MarkovRandomField:
         """Return the model of the columns and, as the last variable, the class; refuse where columns are numbers."""
-        if self.model.domain.name == "real":
+        if self.is_real:
             raise ArgumentError(
                 "real numbers have densities and no probabilities of single values",
                 "ask `predict_proba` for the classes of rows and `score_samples` for their densities",
             )
-        return with_class(self.model.weights, self._parts())
+        return with_class(self.model.theta[: self.model.family.n_components], self._parts())
 
     def _parts(self) -> list[Any]:
         """Return the model of each class: independent columns."""
-        model, starts = self.model, self.model.starts
-        graph = Graph(model.n_variables, np.empty((0, 2), np.int64))
-        logs = [np.split(own, starts[1:-1]) for own in model.natural()[0]]
-        return [PottsModel.build(graph, own, [], model.domain) for own in logs]
+        family, graph = self.model.family, Graph(self.n_columns, np.empty((0, 2), np.int64))
+        logs = [np.split(own, family.starts[1:-1]) for own in self._natural()]
+        return [PottsModel.build(graph, own, [], Categories(family.columns.sizes)) for own in logs]
+
+    def _natural(self) -> np.ndarray:
+        """Return the natural parameters of each class."""
+        return self.model.family.natural(self.model.theta, False)[0]
 
     def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         """Return the classes."""
         name = "class"
         while name in names:
             name += "_"
-        return {name: tuple(range(self.model.n_components))}
+        return {name: tuple(range(self.model.family.n_components))}
 
     def hidden_groups(self) -> list[range]:
         """Return what is given: the class, which is the last hidden variable."""
-        last = self.joint().n_variables - self.model.n_variables
+        last = self.joint().n_variables - self.n_columns
         return [range(last - 1, last)]
 
     visible_given_hidden = Answers.visible_given_hidden
@@ -114,29 +137,28 @@ class MixtureAnswers:
         An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
         (rows, columns, values) with zeros after the last value of a column that has fewer.
         """
-        domain = self.model.domain
-        if domain.name == "real":
+        if self.is_real:
             raise ArgumentError("real numbers have densities and no probabilities", "ask for `impute`")
-        flat = self.class_probabilities(data) @ self.model.probabilities
-        shaped, known = by_value(flat, domain.cardinalities(data.n_variables)), ~data.holes
+        flat = self.class_probabilities(data) @ self.model.parts.probabilities
+        shaped, known = by_value(flat, np.array(self.model.family.columns.sizes)), ~data.holes
         rows, columns = np.nonzero(known)
         shaped[known] = 0.0
         shaped[rows, columns, data.codes[known]] = 1.0
-        return shaped[:, :, 1] if domain.two_valued else shaped
+        return shaped[:, :, 1] if data.domain.two_valued else shaped
 
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing numbers at their mean and missing labels at the most probable one."""
-        if self.model.domain.name == "real":
+        if self.is_real:
             if data.missing is None:
                 return data.states
             return np.where(data.missing, self.cell_means(data), data.states)
         probabilities = self.cell_probabilities(data, rng)
         codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
-        return self.model.domain.from_codes(codes)
+        return data.domain.from_codes(codes)
 
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row given its present cells."""
-        return self.model.cell_means(self.class_probabilities(data))
+        return self.class_probabilities(data) @ self.model.parts.means
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +167,10 @@ class MixtureAnswers:
             raise ArgumentError(
                 "is not known", "a mixture is sampled exactly, leave it out", argument="method", value=method
             )
-        return self.model.sample(n_samples, rng)
+        return self._drawn(n_samples, rng)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return self.model.family.sample(self.model.theta, n, rng)
 
     # -- most probable rows -------------------------------------------------------------------------------------------
     most_listed = 2.0**16
@@ -160,31 +185,38 @@ class MixtureAnswers:
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the row of largest density that has the `free` cells anew."""
-        peaks, gaps = self._peaks(state, free)
-        scores = self.model.log_joint(peaks).diagonal()
+        x = state if self.is_real else data.domain.to_codes(state)
+        peaks, gaps = self._peaks(x, free)
+        scores = self._scores(peaks).diagonal()
         if joint:
             best = int(scores.argmax())
-            return Modes.one(peaks[best], scores[best], (scores + gaps).max(), "the peak of each class", best)
+            peak = peaks[best] if self.is_real else data.domain.from_codes(peaks[best])
+            return Modes.one(peak, scores[best], (scores + gaps).max(), "the peak of each class", best)
         bound = float(logsumexp(scores + gaps))
-        rows = climbed(lambda points: self._higher(points, state, free), peaks)
-        if self.model.domain.name != "real":
-            space = self.model.log_weights, self.model.domain, state, free, self.most_listed
-            return search.of_rows(*space, lambda: bound, lambda: self.model.domain.to_codes(rows)[:, free])
+        rows = climbed(lambda points: self._higher(points, x, free), peaks)
+        if not self.is_real:
+            domain = data.domain
+            space = lambda states: self._log_weights(domain.to_codes(states)), domain, state, free, self.most_listed
+            return search.of_rows(*space, lambda: bound, lambda: list(rows[:, free]))
         search.require_one_peak()
-        logs = self.model.log_weights(rows)
+        logs = self._log_weights(rows)
         return Modes.one(rows[logs.argmax()], float(logs.max()), bound, f"climbs from {len(rows)} classes")
+
+    def _log_weights(self, x: np.ndarray) -> np.ndarray:
+        return logsumexp(self._scores(x), axis=1)
 
     def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The best row of each class, and by how much a better one could exceed it."""
-        if not free.all():
-            self.model.points(state[None], free[None])  # refused where cells of a row are tied together
-        peaks = np.where(free, self.model.peak(self.model.natural()[0]), state)
+        family = self.model.family
+        if not free.all():  # refused where cells of a row are tied together
+            family.points(state[None], free[None], family.origin_of(self.model.theta))
+        peaks = np.where(free, family.peak(self._natural()), state)
         return peaks, np.zeros(len(peaks))
 
     def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Move rows to the peak of their mean class, where the density is no lower (EM with the rows as unknowns)."""
-        shares = posterior(self.model.log_joint(points))
-        return np.where(free, self.model.peak(shares @ self.model.natural()[0]), state)
+        shares = responsibilities(self._scores(points))
+        return np.where(free, self.model.family.peak(shares @ self._natural()), state)
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Any:
         """Refuse: with the label summed out no statistics go with the parameters."""
@@ -197,13 +229,13 @@ class MixtureAnswers:
     # -- criteria -----------------------------------------------------------------------------------------------------
     def log_likelihood(self, data: Dataset) -> tuple[float, float]:
         """Return the log-likelihood of the rows that count, and their weight."""
-        weights = Rows.of(data).weights
+        weights = WeightedRows.of(data).weights
         kept = data.weights > 0
         return float(weights @ self.log_evidence(data)[kept]), float(weights.sum())
 
     def n_parameters(self) -> int:
         """Return the number of parameters that the fit has learned."""
-        return self.model.n_parameters
+        return self.model.family.n_free
 
     def bic(self, data: Dataset, log_unit: float = 0.0) -> float:
         """Return ``-2 log L + p log n``; `log_unit` is added to each row's log-density."""
@@ -226,18 +258,25 @@ class KMeansAnswers(MixtureAnswers):
         That is ``2 sigma^2 log P(x)`` without its constant, as sigma goes to zero. Differences are squared one by one,
         so that nothing cancels.
         """
-        differences = data.states - self.model.means[self.classes(data)]
+        differences = data.states - self.model.parts.means[self.classes(data)]
         if data.missing is not None:
             differences = np.where(data.missing, 0.0, differences)
         return -np.einsum("ij,ij->i", differences, differences)
 
     def classes(self, data: Dataset) -> np.ndarray:
         """Return the nearest mean of each distinct row, over its present cells."""
-        return self.model.nearest(data.states, data.missing)
+        means = self.model.parts.means
+        middle = means.mean(axis=0)  # from which products lose no digits
+
+        def some(rows: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+            points = rows - middle if mask is None else np.where(mask, 0.0, rows - middle)
+            return nearest(points, means - middle, None if mask is None else ~mask)
+
+        return np.concatenate(over_blocks(some, data.states, *([] if data.missing is None else [data.missing])))
 
     def class_probabilities(self, data: Dataset) -> np.ndarray:
         """Return one for the nearest mean and zero for the others."""
-        return np.eye(self.model.n_components)[self.classes(data)]
+        return np.eye(self.model.family.n_components)[self.classes(data)]
 
     def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
         """Return each distinct row with its missing cells those of the nearest mean, at no distance more."""
@@ -248,16 +287,34 @@ class KMeansAnswers(MixtureAnswers):
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
         """Draw means and their classes: without variance nothing else is left of the distribution."""
         _, classes = super().sample(n_samples, rng, method)
-        return self.model.means[classes], classes
+        return self.model.parts.means[classes], classes
 
 
 @ANSWERS.register("machine-mixture")
 class MachineMixtureAnswers(MixtureAnswers):
     """Answers about a mixture of machines: what concerns cells is asked of the machines."""
 
-    def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
-        """Draw states and their classes."""
-        rows, classes = super().sample(n_samples, rng, method)
+    @property
+    def is_real(self) -> bool:
+        """Whether the columns are numbers."""
+        return self.model.domain.name == "real"
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the upper of two values stands for a column where probabilities are told."""
+        return self.model.domain.two_valued
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.model.n_columns
+
+    def _scores(self, x: Any, mask: Any = None) -> np.ndarray:
+        states = x if self.is_real else self.model.domain.from_codes(x)
+        return self.model.log_joint(states, mask)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        rows, classes = self.model.sample(n, rng)
         return Dataset.read(rows, coding=self.model.coding).rows()[0], classes
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
@@ -281,9 +338,9 @@ class MachineMixtureAnswers(MixtureAnswers):
         return own | super().hidden_variables([*names, *own])
 
     def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = self.model.rows_for_machines(state[None], free[None])
-        found = [machine.most_probable(rows) for machine in self.model.machines]
-        peaks = [Dataset.read(one.rows, coding=self.model.coding).rows()[0][0] for one in found]
+        states = state[None] if self.is_real else self.model.domain.from_codes(state[None])
+        found = [one.most_probable(self.model.rows_for_machines(states, free[None])) for one in self.model.machines]
+        peaks = [rows_of(Dataset.read(one.rows, coding=self.model.coding))[0] for one in found]
         return np.array(peaks), np.array([one.gaps[0] for one in found])
 
     def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:

@@ -22,18 +22,18 @@ LARGEST_EXPONENT = 700.0
 def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return ``P(cell | other present cells of its row)`` of the distinct rows, and the number of the likeliest value.
 
-    A missing cell has NaN. Rows with few missing cells go through the model's flip costs d, in which all else cancels:
-    the odds of another value are the mean of ``exp(-d)`` over the completions of the row. Of other rows, and of models
-    without flip costs, each column is hidden in turn, and the missing cells are summed out with it.
+    A missing cell has NaN. Rows with few missing cells go through the costs d of the model's conditionals, in which all
+    else cancels: the odds of another value are the mean of ``exp(-d)`` over the completions of the row. Of other rows,
+    and of models without conditionals, each column is hidden in turn, and the missing cells are summed out with it.
     """
     own, likelier = np.full(data.states.shape, np.nan), np.zeros(data.states.shape, np.int64)
     holes = data.holes
     left = np.ones(data.n_states, dtype=bool)
-    if getattr(answers, "flips_rows", False) and data.states.dtype.kind == "i":
-        counts = count_completions(data)
+    if getattr(answers, "has_conditionals", False) and data.states.dtype.kind == "i":
+        counts = count_completions(data.domain, data.missing, data.n_states)
         left = counts > MOST_LISTED
         for rows in _blocks(np.flatnonzero(~left), counts):
-            own[rows], likelier[rows] = _by_flips(answers.model, data, rows)
+            own[rows], likelier[rows] = _by_odds(answers.model, data, rows)
     for j in range(data.n_variables if left.any() else 0):
         rows = np.flatnonzero(left & ~holes[:, j])
         if rows.size:
@@ -55,10 +55,13 @@ def _blocks(rows: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
     yield from np.split(rows, np.flatnonzero(np.diff(numbers)) + 1) if rows.size else ()
 
 
-def _by_flips(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _by_odds(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same of some rows, by the odds of other values over their completions."""
-    completions, columns, codes = complete_in_all_ways(data, rows), model.flip_columns, data.codes[rows]
-    odds = np.exp(np.minimum(-model.flip_costs(completions.states), LARGEST_EXPONENT))
+    missing = None if data.missing is None else data.missing[rows]
+    completions, codes = complete_in_all_ways(data.domain, data.states[rows], missing), data.codes[rows]
+    conditionals = model.conditionals(data.domain.to_codes(completions.states), by_row=True)
+    columns, costs = conditionals.groups, conditionals.costs(model.theta)
+    odds = np.exp(np.minimum(-costs, LARGEST_EXPONENT))
     odds *= completions.posterior(model)[1][:, None]
     odds = np.add.reduceat(odds, completions.starts, axis=0)
     if columns is None:

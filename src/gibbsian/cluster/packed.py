@@ -124,7 +124,7 @@ class Bound:
     """A function of theta on a packed partition.
 
     What a bound function keeps of the rows would be eight times the packed ones, so they are unpacked for each
-    evaluation and the function is bound again; one that says `keeps_no_rows` is bound once.
+    evaluation and the function is bound again; one that says it keeps no rows is bound once.
     """
 
     def __init__(self, bind: Callable[[Dataset], Any], part: Packed):
@@ -135,7 +135,7 @@ class Bound:
         if self.function is not None:
             return self.function(theta)
         function = self.bind(self.part.unpacked())
-        if getattr(function, "keeps_no_rows", False):
+        if not getattr(function, "keeps_rows", True):
             self.function = function
         return function(theta)
 

@@ -139,7 +139,7 @@ def fit_memory(data: Dataset, model: Model, block_cells: int = BLOCK_CELLS) -> i
     """
     threads = n_threads()
     # with many values a variable has a column for each of them
-    width = data.n_variables if model.flip_columns is None else int(model.flip_columns[-1])
+    width = data.n_variables if model.domain.two_valued else int(model.domain.cardinalities(data.n_variables).sum())
     rows = min(max(block_cells // data.n_variables, LEAST_ROWS), data.n_states)
     cells = rows * width * threads
     # couplings and a product of the gradient on each thread; edges, CSR and indices of the graph weigh as much

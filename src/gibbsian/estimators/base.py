@@ -272,7 +272,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         figures = learner.figures(state).items()
         history = {name: np.append(before.history.get(name, ()), value) for name, value in figures}
         penalised = any(story.get(name) for name in ("l1", "l2", "log_prior"))
-        return FitResult(model, trace, False, reason, story, moments, penalised, history=history)
+        warning = learner.warning(state)
+        return FitResult(model, trace, False, reason, story, moments, penalised, history=history, warning=warning)
 
     def _all_callbacks(self) -> list[Any]:
         """Return what happens beside learning: the user's callbacks, lines, the checkpoint, Ctrl-C."""

@@ -11,9 +11,12 @@ from gibbsian.data import Dataset
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners.base import LearnerState
 from gibbsian.learners.stages import Restarts
-from gibbsian.learners.winner_take_all import SCHEDULE, WinnerTakeAll
-from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.learners.winner_take_all import SCHEDULE, UnitsProgress, WinnerTakeAll
+from gibbsian.models.file_parts import refuse
+from gibbsian.models.mixtures.gaussian import KMeansFamily
+from gibbsian.rng import as_pcg64, generator_words
 from gibbsian.settings import choice, declared, flag, number, whole
 from gibbsian.startup import ClusterMixin
 
@@ -26,8 +29,11 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
     _value_name: ClassVar[str] = "energy"
     fit_predict = ClassEstimator.fit_predict  # which knows of rows on a cluster, before that of scikit-learn
 
-    def _unplaced(self, data: Dataset) -> Any:
-        return KMeansModel.unplaced(self.n_components, data.n_variables)
+    def _family(self, data: Dataset) -> Any:
+        return KMeansFamily(self.n_components, data.n_variables)
+
+    def _shown_parts(self) -> dict[str, Any]:
+        return {"means": self.model_.parts.means}
 
     @property
     def energy_(self) -> float:
@@ -127,6 +133,27 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
             in_order=in_order,
             **self._placing,
         )
+
+    @property
+    def wins_(self) -> np.ndarray:
+        """The weight of the rows that each unit has won."""
+        return self._state.progress.wins
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return what each unit has won, and its largest means."""
+        tables = super().tables(n)
+        tables["classes"]["win"] = self.wins_
+        return tables
+
+    def _carried(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self._state.progress, name) for name in ("wins", "cells")}
+
+    def _resume(self, carried: dict[str, np.ndarray]) -> None:
+        wins, cells = carried["wins"], carried["cells"]
+        if (*wins.shape, *cells.shape) != (self.n_components, *self.means_.shape):
+            refuse("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
+        stream = generator_words(as_pcg64(self._rng()))
+        self._state = LearnerState(None, UnitsProgress(self.model_.theta, wins, cells, 0, stream))
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         # an online pass has no maximum to reach: it ends when all rows were shown

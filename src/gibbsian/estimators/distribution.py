@@ -96,12 +96,16 @@ class Distribution(Scores):
         check_method(method)
         if temperature is not None:
             temperature = check_value("temperature", temperature, _TEMPERATURE)
-            answers = answers_about(self.model_.at(self.temperature / temperature))
+            answers = answers_about(self._at_temperature(temperature))
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         narrow = self.coding_.decode(states[:1]).dtype.itemsize == 1  # else codes and labels take eight bytes each
         require_memory(states.size * (3.0 if narrow else 18.0), f"{n_samples:,} rows of labels", "draw fewer at a time")
         rows = like_frame(self.coding_.decode(states), self._frame_of_fit, self.names_)
         return (rows, hidden) if return_hidden else rows
+
+    def _at_temperature(self, temperature: float) -> Any:
+        """Return the model at another temperature."""
+        return self.model_.at(self.temperature / temperature)
 
     @on_own_device
     def most_probable(

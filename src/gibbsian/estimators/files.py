@@ -39,7 +39,7 @@ class KeptInFiles(ReadsTables):
     def to_stored(self) -> StoredModel:
         """Return what a file holds of the fitted estimator."""
         result = self.result_
-        story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out")}
+        story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out", "warning")}
         return StoredModel(
             self.model_,
             self.coding_,
@@ -50,7 +50,15 @@ class KeptInFiles(ReadsTables):
             result.moments,
             result.history,
             type(self).registered_name,
+            carry=self._carried(),
         )
+
+    def _carried(self) -> dict[str, np.ndarray]:
+        """Return what of the learner's state a file keeps, for `partial_fit` after a load."""
+        return {}
+
+    def _resume(self, carried: dict[str, np.ndarray]) -> None:
+        """Go on from what a file kept."""
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
@@ -68,11 +76,15 @@ class KeptInFiles(ReadsTables):
             provenance.pop("penalised", False),
             None if held_out is None else HeldOut(*held_out),
             stored.history,
+            warning=provenance.pop("warning", ""),
         )
         estimator = cls(**{**cls._structure_of(stored.model, stored.coding), **stored.settings})
         check(estimator)
         estimator._set_columns(stored.names)
-        return estimator._set_fitted(result, stored.coding, stored.names)
+        fitted = estimator._set_fitted(result, stored.coding, stored.names)
+        if stored.carry:
+            fitted._resume(stored.carry)
+        return fitted
 
     @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
-from gibbsian.models.independent_columns import IndependentColumnsMixture, smoothing_to_frequencies
 from gibbsian.models.machine_mixture import MachineMixtureModel
+from gibbsian.models.mixtures.categorical import LatentClassFamily, smoothing_to_frequencies
+from gibbsian.models.variables import variables_of
 from gibbsian.settings import choice, declared, free, number
 from gibbsian.startup import check_is_fitted, clone, pandas
 from gibbsian.storage import StoredModel
@@ -101,13 +102,24 @@ class MachineMixture(MixtureEstimator):
         return data
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def _unplaced(self, data: Dataset) -> Any:
+    def _family(self, data: Dataset) -> Any:
         k, n = self.n_components, data.n_variables
         if isinstance(self.machine, str):
-            by_data = self.smooth_to == "frequencies"
-            smoothing = smoothing_to_frequencies(data, self.smoothing) if by_data else self.smoothing
-            return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=smoothing)
-        return MachineMixtureModel.unplaced(k, self.machine, data.coding, n)
+            columns, by_data = variables_of(data.domain, n), self.smooth_to == "frequencies"
+            smoothing = smoothing_to_frequencies(data, columns, self.smoothing) if by_data else self.smoothing
+            return LatentClassFamily(k, columns, smoothing)
+        if self._is_given:
+            remedy = "use 'k-means++', 'random' or 'partition'"
+            raise ArgumentError(
+                "places no machines, which are fitted to classes", remedy, argument="start", value="means"
+            )
+        return MachineMixtureModel(np.full(k, 1.0 / k), (), self.machine, data.coding, n)
+
+    def _shown_parts(self) -> dict[str, Any]:
+        model: Any = self.model_
+        if isinstance(self.machine, str):
+            return super()._shown_parts()
+        return {"weights": model.weights, "machines": model.machines}
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""

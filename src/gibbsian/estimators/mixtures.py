@@ -23,11 +23,16 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learners import EM, FitResult, Learner, as_learner
+from gibbsian.learners.bound_mixtures import FAR_APART, PLACINGS, bound
 from gibbsian.learners.stages import Annealed, Restarts
-from gibbsian.models import bessel
-from gibbsian.models.mixture import FAR_APART, PLACINGS
-from gibbsian.models.spherical_gaussians import GaussianMixtureModel
-from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
+from gibbsian.models.mixtures.base import require_all_cells
+from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
+from gibbsian.models.mixtures.von_mises_fisher import (
+    VonMisesFisherMixtureFamily,
+    log_sphere_area,
+    unit_rows,
+    without_direction,
+)
 from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, positional, whole
 from gibbsian.startup import TransformerMixin, check_is_fitted, pandas
 
@@ -39,13 +44,12 @@ _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area
 
 
 class ClassAttributes:
-    """What fitted estimators show of their classes, each what its model lists (``model.shown``)."""
+    """What fitted estimators show of their classes, each the parts of its own model."""
 
     weights_: np.ndarray
     means_: np.ndarray
     concentrations_: np.ndarray
     variances_: np.ndarray
-    wins_: np.ndarray | None
     probabilities_: np.ndarray
     machines_: list[Any]
 
@@ -70,8 +74,8 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return super()._counting(data)
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def _unplaced(self, data: Dataset) -> Any:
-        """Return the mixture whose classes learning has yet to place."""
+    def _family(self, data: Dataset) -> Any:
+        """Return the mixtures among which one is learned."""
         raise NotImplementedError
 
     @property
@@ -83,16 +87,11 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return {} if self._is_given else {"placing": self.start}
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
-        model = self._unplaced(data)
+        family = self._family(data)
         if not self._is_given:
-            return model
-        steps = model.em_steps(data)
-        if not hasattr(steps, "from_means"):
-            remedy = "use 'k-means++', 'random' or 'partition'"
-            raise ArgumentError(
-                "places no machines, which are fitted to classes", remedy, argument="start", value="means"
-            )
-        return steps.from_means(self._means_given(data))
+            return family.unfitted()
+        rows = bound(family, data, hard=False)
+        return rows.reported(rows.from_means(self._means_given(data)))
 
     def _means_given(self, data: Dataset) -> np.ndarray:
         """Return the means to start from, read as rows are; numbers in a line are cut into rows."""
@@ -115,8 +114,8 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
         The first chunk places the classes, so it should show all of them.
         """
-        if hasattr(self, "model_") and self.n_components != self.model_.n_components:
-            reason = f"but there are {self.model_.n_components} classes already"
+        if hasattr(self, "model_") and self.n_components != self.model_.family.n_components:
+            reason = f"but there are {self.model_.family.n_components} classes already"
             remedy = f"call fit, or partial_fit on a new {type(self).__name__}"
             raise ArgumentError(reason, remedy, argument="n_components", value=self.n_components)
         super().partial_fit(X, y, sample_weight)
@@ -166,17 +165,20 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return learner
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
-        model: Any = result.model
-        if model.trouble:
-            notify(DegenerateDataWarning(model.trouble))
+        if result.warning:
+            notify(DegenerateDataWarning(result.warning))
         return result
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         super()._set_fitted(result, coding, names)
         self.converged_ = result.converged
-        for part in self.model_.shown:
-            setattr(self, f"{part}_", getattr(self.model_, part))
+        for name, part in self._shown_parts().items():
+            setattr(self, f"{name}_", part)
         return self
+
+    def _shown_parts(self) -> dict[str, Any]:
+        """Return the parts of the model that the estimator shows, by name."""
+        return self.model_.parts._asdict()
 
     @property
     def free_energies_(self) -> np.ndarray:
@@ -214,19 +216,21 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the classes, the columns that `transform` gives."""
         check_is_fitted(self)
-        return np.array([f"class{a}" for a in range(self.model_.n_components)], dtype=object)
+        return np.array([f"class{a}" for a in range(self.model_.family.n_components)], dtype=object)
+
+    def _at_temperature(self, temperature: float) -> Any:
+        raise ArgumentError("a mixture has no temperature", "leave `temperature` out")
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:
         """Return a few numbers that say what the fitted mixture is, by name."""
         last = {self._value_name: float(self.free_energies_[-1])} if len(self.free_energies_) else {}
-        trouble = {"beware:": self.model_.trouble} if self.model_.trouble else {}
-        return {"classes": self.model_.n_components, "columns": len(self.names_), **last, **trouble}
+        warning = {"beware:": self.result_.warning} if self.result_.warning else {}
+        return {"classes": self.model_.family.n_components, "columns": len(self.names_), **last, **warning}
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return weight, variance or concentration of each class, and its largest means."""
-        known = {part: getattr(self, f"{part}_") for part in self.model_.shown if part != "machines"}
-        found = {part: np.asarray(values) for part, values in known.items() if values is not None}
+        found = self._shown_parts()
         numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
         tables = {"classes": pandas.DataFrame({"class": range(self.n_components), **numbers})}
         return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
@@ -239,7 +243,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
     @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
-        return {"n_components": model.n_components}
+        return {"n_components": model.family.n_components}
 
 
 @declared
@@ -313,10 +317,8 @@ class SoftKMeans(MixtureEstimator):
     max_iter: int = whole(1000, "Most steps of each start, and of each stage.", least=1)
     tol: float = number(1e-8, "Converged when the free energy per row falls by no more.", least=0.0)
 
-    def _unplaced(self, data: Dataset) -> Any:
-        return GaussianMixtureModel.unplaced(
-            self.n_components, data.n_variables, variance=self.variance, free_weights=False
-        )
+    def _family(self, data: Dataset) -> Any:
+        return GaussianMixtureFamily(self.n_components, data.n_variables, float(self.variance), free_weights=False)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if not self.anneal:
@@ -358,9 +360,10 @@ class GaussianMixture(MixtureEstimator):
     variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
     variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
 
-    def _unplaced(self, data: Dataset) -> Any:
-        settings = {"variance": self.variance, "floor_share": self.variance_floor}
-        return GaussianMixtureModel.unplaced(self.n_components, data.n_variables, **settings)
+    def _family(self, data: Dataset) -> Any:
+        return GaussianMixtureFamily(
+            self.n_components, data.n_variables, self.variance, floor_share=self.variance_floor
+        )
 
 
 class UnitNorm:
@@ -403,8 +406,7 @@ class UnitNorm:
 def _of_unit_norm(normalize: bool, without_norm: str, data: Dataset) -> Dataset:
     """Return rows of unit norm; those of norm zero have no weight."""
     if data.missing is not None:
-        model = GaussianMixtureModel.unplaced(1, data.n_variables)
-        model.require_all_cells(data.missing[data.row_of], without_norm)
+        require_all_cells(data.missing[data.row_of], without_norm)
     if not normalize:
         unit_rows(data.rows()[0], scale=False)
     data = data.with_numbers(unit_rows(data.states, scale=normalize))
@@ -466,8 +468,8 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             raise DataError("n_features=1", "directions need at least two columns")
         return self._scaled(data)
 
-    def _unplaced(self, data: Dataset) -> Any:
-        return VonMisesFisherMixtureModel.unplaced(
+    def _family(self, data: Dataset) -> Any:
+        return VonMisesFisherMixtureFamily(
             self.n_components,
             data.n_variables,
             kappa=self.kappa,
@@ -501,7 +503,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
     def _log_unit(self, relative_to: str) -> float:
         check_is_fitted(self)
         check_value("relative_to", relative_to, _RELATIVE_TO)
-        return bessel.log_sphere_area(self.n_features_in_) if relative_to == "uniform" else 0.0
+        return log_sphere_area(self.n_features_in_) if relative_to == "uniform" else 0.0
 
 
 def _notify_without_direction(places: np.ndarray) -> None:

@@ -38,7 +38,7 @@ def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarr
 def _of_rows(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
     if isinstance(model.visible, CategoricalLayer):
         return _of_categories(model, model.visible.encode(states), np.asarray(states, dtype=np.int64))
-    return -np.logaddexp(0.0, -model.flip_costs(states)).sum(axis=1)
+    return -np.logaddexp(0.0, -model.conditional_costs(states)).sum(axis=1)
 
 
 def _of_categories(model: RestrictedModel, values: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -60,6 +60,10 @@ class Around(Learner):
         """Return the model as a state has it."""
         return self.learner.fitted(model, self.within(state))
 
+    def warning(self, state: LearnerState) -> str:
+        """Return what the learner within says of the solution."""
+        return self.learner.warning(self.within(state))
+
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what the learner within measures of the answer so far."""
         return self.learner.figures(self.within(state))

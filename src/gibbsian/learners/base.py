@@ -15,6 +15,10 @@ from gibbsian.registry import Registry
 from gibbsian.settings import settings_of
 
 LEARNERS = Registry("learner", "gibbsian.learners", "LEARNERS")
+# Who binds a mixture to rows, for EM.
+BOUND = Registry("EM of classes", "gibbsian.learners", "BOUND")
+# A gradient that no tolerance accepts: there is more to do.
+NOT_YET = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Learner:
 
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
-        return "learns no hidden classes" if hasattr(model, "em_steps") and not self.learns_classes else ""
+        return "learns no hidden classes" if has_classes(model) and not self.learns_classes else ""
 
     def require_able(self, model: Any) -> None:
         """Raise `ArgumentError` where the learner cannot learn a kind of model."""
@@ -142,6 +146,10 @@ class Learner:
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, given the one that learning started from."""
         return model.replace(state.progress.theta)
+
+    def warning(self, state: LearnerState) -> str:
+        """Say what is wrong with the solution; the empty string when nothing is."""
+        return ""
 
     def moments(self, model: Any, state: LearnerState) -> DataMoments | None:
         """Return the moments of the data as the learner has filled their missing cells, where it knows them."""
@@ -221,3 +229,8 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
     if given := [f"{name}={value}" for name, value in settings.items() if value]:
         raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
     return learner if epochs is None else learner.at_most(epochs)
+
+
+def has_classes(model: Any) -> bool:
+    """Say whether a model is a mixture, whose label no row shows."""
+    return bool(BOUND.name_for(model.family))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import DataError, TooExpensiveError
+from gibbsian.models.mixtures.base import rows_of
 from gibbsian.objectives import Equations
 
 # The first differences are over this share of the size of theta; they tell how far a parameter has to move for the
@@ -18,16 +19,15 @@ _FIRST, _STEP = 1e-6, 1e-3
 def class_equations(model: Any, data: Any, max_seconds: float) -> Equations:
     """Return the equations along the directions that a fit may move in, with second derivatives by differences.
 
-    Shares that sum to one, unit vectors and tied numbers move together (``model.free_directions``).
+    Shares that sum to one, unit vectors and tied numbers move together (``family.free_directions``).
     """
-    if model.trouble:
-        raise DataError(f"a degenerate fit has no errors ({model.trouble})", "fit fewer classes, or from other starts")
-    basis, shares = model.free_directions(), data.weights / data.total_weight
+    family, x = model.family, rows_of(data)
+    basis, shares = family.free_directions(model.theta), data.weights / data.total_weight
 
     def rows_at(move: np.ndarray) -> np.ndarray:
-        moved = model.replace(model.theta + basis @ move).settled()
+        moved = family.normalised(model.theta + basis @ move)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return moved.log_weights(data.states, data.missing)
+            return family.log_evidence(moved, x, data.missing)
 
     size = basis.shape[1]
     _check_time(lambda: rows_at(np.zeros(size)), 2 * size * (size + 2), size, max_seconds)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.learners.base import LEARNERS, Learner
-from gibbsian.learners.objective import FlipCostLearner, ObjectiveLearner
+from gibbsian.learners.objective import ConditionalsLearner, ObjectiveLearner
 from gibbsian.learners.recipe import Recipe, optimizer_setting
 from gibbsian.models.base import HasHiddenLayers
 from gibbsian.models.layers import mean_values
@@ -60,7 +60,7 @@ class MCL(Recipe):
 
 @LEARNERS.register("mcple")
 @declared(frozen=True)
-class MCPLE(FlipCostLearner):
+class MCPLE(ConditionalsLearner):
     """Maximum conditional pseudolikelihood: each of the `targets` given all other columns.
 
     Examples

@@ -3,7 +3,7 @@
 The free energy ``F(Q, theta) = log Z - E_Q[theta . S] / T - H(Q)``, averaged over the rows, is lowered in turn: over Q
 (the E-step, a clamped expectation) and over theta at fixed Q (the M-step, a convex problem that asks of Q no more than
 its expected statistics). With the exact posterior for Q it touches minus the log-likelihood, which therefore never
-rises. The steps of mixtures are closed forms (`gibbsian.learners.class_em`).
+rises. The steps of mixtures are closed forms (`gibbsian.learners.bound_mixtures`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.backends.classes import ClassSums
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError
+from gibbsian.data.sums import added
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
+from gibbsian.learners.base import LEARNERS, NOT_YET, LearnerState, has_classes
+from gibbsian.learners.bound_mixtures import FAR_APART, Shared, bound, class_sums, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
-from gibbsian.models import Model
+from gibbsian.models.base import Model as OldModel
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import Frame
 from gibbsian.objectives import Equations, Function, Likelihood
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
@@ -35,6 +40,10 @@ from gibbsian.settings import choice, declared, flag, free, number, positional, 
 FORGETTING = 4.0
 # ... a fit may end within their noise after this many steps: at the start the gradient of hidden units is near zero.
 FEWEST_SAMPLED = 50
+# Rises of the free energy of a mixture below this, per unit of free energy and row, are rounding, ...
+ROUNDING = 1e-10
+# ... and so are falls below this share of it.
+LAST_DIGITS = 1e-14
 
 
 @dataclass(frozen=True)
@@ -142,14 +151,15 @@ class EM(WithPrior):
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said; classes are placed by the data."""
-        return model if hasattr(model, "em_steps") else super().start(model, data, rng)
+        return model if has_classes(model) else super().start(model, data, rng)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: OldModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take the E-step at the start."""
-        if hasattr(model, "em_steps"):
+        if has_classes(model):
             if self.log_prior is not None:
                 raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
-            alternation: Any = ClassAlternation(model.em_steps(data, self._hard), self.placing)
+            rows = bound(model.family, data, self._hard, rng)
+            alternation: Any = ClassAlternation(rows, self.placing)
         else:
             alternation = MachineAlternation(self, model, data)
         return LearnerState(alternation, alternation.begin(model, rng))
@@ -163,11 +173,11 @@ class EM(WithPrior):
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Share the rows of a chunk among the classes as they stand, and learn from the sums of all chunks so far."""
-        if not hasattr(model, "em_steps"):
+        if not has_classes(model):
             raise self.needs_all_rows()
         if state is None:
-            return self.step(Chunk.first(model, data, self._hard, self.placing, rng))
-        return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
+            return self.step(first_chunk(model, data, self._hard, self.placing, rng))
+        return self.step(LearnerState(Chunk(state.problem.family, data, self._hard), state.progress))
 
     def by_chunks(self, batch_size: int) -> EM:
         """Refuse: minibatches are for machines, whose EM needs all rows; mixtures take whole chunks."""
@@ -183,7 +193,7 @@ class EM(WithPrior):
             raise ArgumentError(
                 f"EM with {how} does not end at a maximum of the likelihood", "use `gibbsian.uncertainty.bootstrap`"
             )
-        if hasattr(model, "em_steps"):
+        if has_classes(model):
             return class_equations(model, data, max_seconds)
         likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         return likelihood.equations(model, data, max_seconds)
@@ -195,6 +205,10 @@ class EM(WithPrior):
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it."""
         return state.problem.fitted(model, state.progress)
+
+    def warning(self, state: LearnerState) -> str:
+        """Say what is wrong with the solution."""
+        return state.problem.warning(state.progress)
 
     def restored(self, state: LearnerState, progress: Any) -> LearnerState:
         """Return a fresh state with the progress that a checkpoint held."""
@@ -214,7 +228,7 @@ class MachineAlternation:
     """Both steps of a machine with hidden units or missing cells: expectations, and quasi-Newton steps between them."""
 
     learner: EM
-    model: Model
+    model: OldModel
     data: Dataset
 
     @cached_property
@@ -236,7 +250,7 @@ class MachineAlternation:
     def _engine(self) -> Engine:
         return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
 
-    def begin(self, model: Model, rng: np.random.Generator) -> EMProgress:
+    def begin(self, model: OldModel, rng: np.random.Generator) -> EMProgress:
         """Take both expectations at the start."""
         nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
         start = EMProgress(
@@ -277,9 +291,13 @@ class MachineAlternation:
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
         return after, StepInfo(value, norm, moved, after.evaluations, stalled, noise)
 
-    def fitted(self, model: Model, progress: EMProgress) -> Model:
+    def fitted(self, model: OldModel, progress: EMProgress) -> OldModel:
         """Return the model with the parameters."""
         return model.replace(progress.theta)
+
+    def warning(self, progress: EMProgress) -> str:
+        """Say nothing: no solution is degenerate."""
+        return ""
 
     def restored(self, fresh: EMProgress, progress: EMProgress) -> EMProgress:
         """Return what a checkpoint held."""
@@ -288,11 +306,11 @@ class MachineAlternation:
     def kept(self, progress: EMProgress) -> None:
         """Return nothing: all rows are needed at once."""
 
-    def restarted(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def restarted(self, model: OldModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Begin again from another model."""
         return self.learner.init(model, data, rng)
 
-    def _free_phase(self, model: Model) -> tuple[np.ndarray, float]:
+    def _free_phase(self, model: OldModel) -> tuple[np.ndarray, float]:
         """Return the expected statistics and log Z."""
         answers = self._engine.at(model.theta)
         return answers.moments, answers.log_partition
@@ -361,3 +379,155 @@ class MachineAlternation:
 def _noise(progress: EMProgress) -> float:
     """What the gradient is judged by: its standard error; zero while it is too early to end."""
     return 0.0 if progress.e_steps <= FEWEST_SAMPLED else float(np.sqrt(progress.variance.max(initial=0.0)))
+
+
+# -- mixtures ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ClassProgress:
+    """The parameters relative to the frame of the rows, the sums of the classes, and the free energy there.
+
+    `memory` is what the next E-step goes on from, `fall` that of the last step, per unit of weight, and `noise` what of
+    it may be rounding.
+    """
+
+    theta: np.ndarray
+    sums: ClassSums
+    memory: Any
+    free_energy: float
+    fall: float
+    noise: float
+    e_steps: int
+    model: Rebuilt[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAlternation:
+    """Both steps of a mixture in turn over the same rows."""
+
+    rows: Any
+    placing: str = FAR_APART
+
+    def begin(self, model: Any, rng: np.random.Generator) -> ClassProgress:
+        """Take the E-step at the model's parameters, or at a random start where it has none."""
+        fitted = model.family.is_fitted(model.theta)
+        start = self.rows.adopted(model) if fitted else self.rows.start(rng, self.placing)
+        energy, sums, memory = self._e_step(start, None, 0)
+        return ClassProgress(start.theta, sums, memory, energy, NOT_YET, self._noise(energy), 0, Rebuilt(start))
+
+    def advance(self, before: ClassProgress) -> tuple[ClassProgress, StepInfo]:
+        """Take an M-step and an E-step; the first step only reports the E-step at the start."""
+        if before.e_steps == 0:
+            after = replace(before, e_steps=1)
+            return after, _class_info(after)
+        model = self.rows.m_step(Shared(before.free_energy, before.sums, before.memory), before.model.value)
+        energy, sums, memory = self._e_step(model, before.memory, before.e_steps)
+        weight = self.rows.total_weight
+        if energy > before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
+            words = f"stopped at step {before.e_steps}: the free energy rose, so a component's own fit is not a maximum"
+            return before, _class_info(before)._replace(failure=words)
+        lowest = min(energy, before.free_energy)
+        fall, noise = (before.free_energy - lowest) / weight, self._noise(lowest)
+        after = ClassProgress(model.theta, sums, memory, lowest, fall, noise, before.e_steps + 1, Rebuilt(model))
+        return after, _class_info(after)
+
+    def fitted(self, model: Any, progress: ClassProgress) -> Any:
+        """Return the model."""
+        return self.rows.reported(progress.model.value)
+
+    def warning(self, progress: ClassProgress) -> str:
+        """Say what is wrong with the solution."""
+        return self.rows.warning(progress.model.value, progress.sums.mass)
+
+    def kept(self, progress: ClassProgress) -> LearnerState | None:
+        """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
+        if not self.rows.has_sums:
+            return None
+        family = progress.model.value.family
+        return LearnerState(
+            Chunk(family, None, False),
+            ChunkProgress(progress.theta, family.counted_by_cell(progress.sums), 1, self.rows.frame),
+        )
+
+    def restored(self, fresh: ClassProgress, progress: ClassProgress) -> ClassProgress:
+        """Put the parameters that a checkpoint held into the model of a fresh start."""
+        return replace(progress, model=Rebuilt(fresh.model.value.replace(progress.theta)))
+
+    def restarted(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model with the same rows."""
+        return LearnerState(self, self.begin(model, rng))
+
+    def _noise(self, free_energy: float) -> float:
+        """Return what of a fall may be rounding."""
+        return LAST_DIGITS * abs(free_energy) / self.rows.total_weight
+
+    def _e_step(self, model: Any, memory: Any, step: int) -> Shared:
+        with np.errstate(all="ignore"):  # what overflows shows in the free energy
+            shared = self.rows.e_step(model, memory)
+        if not np.isfinite(shared.free_energy):
+            raise DataError(
+                f"the free energy is {shared.free_energy} at step {step}",
+                "scale the columns, or give a variance or kappa that is less extreme",
+            )
+        return shared
+
+
+def _class_info(progress: ClassProgress) -> StepInfo:
+    return StepInfo(progress.free_energy, progress.fall, 1.0, progress.e_steps, noise=progress.noise)
+
+
+# -- mixtures of rows that come in chunks -----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ChunkProgress:
+    """The parameters relative to the frame, the sums of each class over all chunks so far, and their number."""
+
+    theta: np.ndarray
+    sums: ClassSums
+    chunks: int
+    frame: Frame
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Rows that are shared out once, by the parameters of their time: incremental EM in one pass.
+
+    It needs a mixture of exponential families, where the sums of chunks add.
+    """
+
+    family: Any
+    data: Any
+    hard: bool
+
+    def advance(self, before: ChunkProgress) -> tuple[ChunkProgress, StepInfo]:
+        """Share the rows of the chunk, add their sums, and learn from all."""
+        free_energy, found = class_sums(self.family, before.frame, self.hard, before.theta, self.data)
+        total = added(before.sums, found) if before.chunks else found
+        theta = self.family.maximise(total, before.theta, before.frame.floor)
+        moved = float(np.abs(theta - before.theta).max())
+        after = ChunkProgress(theta, total, before.chunks + 1, before.frame)
+        return after, StepInfo(free_energy, moved, 1.0, after.chunks)
+
+    def fitted(self, model: Any, progress: ChunkProgress) -> Any:
+        """Return the mixture."""
+        return Model(self.family, self.family.translated(progress.theta, -progress.frame.origin))
+
+    def warning(self, progress: ChunkProgress) -> str:
+        """Say what is wrong with the solution."""
+        return self.family.warning(progress.theta, progress.sums.mass, progress.frame.floor) if progress.chunks else ""
+
+
+def first_chunk(model: Any, data: Any, hard: bool, placing: str, rng: np.random.Generator) -> LearnerState:
+    """Take the frame from the first chunk, and place the classes by it where the model has none yet."""
+    rows = bound(model.family, data, hard, rng)
+    require_sums(rows)
+    start = rows.adopted(model) if model.family.is_fitted(model.theta) else rows.start(rng, placing)
+    nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
+    return LearnerState(Chunk(model.family, data, hard), ChunkProgress(start.theta, nothing, 0, rows.frame))
+
+
+def require_sums(rows: Any) -> None:
+    """Raise `ArgumentError` unless sums over the rows of a class are all that the M-step asks for."""
+    if not rows.has_sums:
+        raise ArgumentError(
+            "a mixture of machines needs all rows at once: each step fits the machines anew",
+            "use `fit` with `learner='em'`, or `machine='categorical'`",
+        )

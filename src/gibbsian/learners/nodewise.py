@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from gibbsian.backends.device import twin
-from gibbsian.backends.flip_layout import FlipLayout
-from gibbsian.backends.numba import pairwise as kernels
-from gibbsian.backends.numba.flip_losses import half_exponential, logistic
+from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
-from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.learners.base import LEARNERS, LearnerState
@@ -30,10 +25,9 @@ from gibbsian.learners.completing import Rounds, all_completions, are_few, requi
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models import PairwiseModel
-from gibbsian.models.regressions import Regressions
-from gibbsian.objectives import Equations, FlipCostObjective, Function, ProbabilityFlow, Pseudolikelihood
-from gibbsian.objectives.base import Scores
-from gibbsian.objectives.curvature import state_blocks
+from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
+from gibbsian.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
+from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.optimizers import Optimizer, StepInfo
 from gibbsian.settings import check, declared, number
 
@@ -45,8 +39,6 @@ L1_THEORY = (
     "spins, with c = 0.4 (rise), 0.8 (logrise) or 0.2 (rple) and N the sum of the weights."
 )
 
-Answer = TypeVar("Answer")
-
 
 def noise_level(n_variables: int, n_rows: float) -> float:
     """Return ``sqrt(log(n^2 / 0.05) / N)``, the scale of the largest coupling that noise alone suggests."""
@@ -54,174 +46,41 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 
 
 # -- directed parameters and their losses -----------------------------------------------------------------------------
+def directed_pairs(model: PairwiseModel) -> tuple[Pairs, np.ndarray]:
+    """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
+    return model.pairs._replace(directed=True), np.concatenate([model.theta, model.couplings])
+
+
+Bind = Callable[[Pairs, Dataset], Function]
+"""Binds a loss of directed parameters to data."""
+
+
+def additive(loss: Loss) -> Bind:
+    """Return what binds the loss ``sum_m w_m sum_u phi(d[m, u])``."""
+    return lambda pairs, data: data.bind(partial(_additive, loss, pairs))
+
+
+def _additive(loss: Loss, pairs: Pairs, data: Dataset) -> Function:
+    return BoundLoss(bind_pairs(pairs, WeightedRows.of(data.codes, data.weights)), loss)
+
+
+def log_screening(pairs: Pairs, data: Dataset) -> Function:
+    """Bind the loss of logRISE: ``sum_u log sum_m w_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
+    return _LogScreening(pairs.owner, data.bind(partial(_ExponentialSums.bind, pairs)))
+
+
 @dataclass(frozen=True, eq=False)
-class DirectedModel:
-    """The directed parameters of a pairwise model: biases, then ``theta_ij``, then ``theta_ji`` over the edges.
+class _LogScreening:
+    """The sum of the logarithms of sums of exponentials."""
 
-    Parameters
-    ----------
-    model : PairwiseModel
-        Graph, domain and bias; its parameters are where a search starts.
-    """
+    owner: np.ndarray
+    sums: Callable[[Any], _ExponentialSums]
 
-    model: PairwiseModel
-
-    @cached_property
-    def owner(self) -> np.ndarray:
-        """The variable whose regression each parameter belongs to."""
-        nodes = np.arange(self.model.n_biases)
-        return np.concatenate([nodes, self.model.graph.edges[:, 0], self.model.graph.edges[:, 1]])
-
-    @property
-    def penalised(self) -> np.ndarray:
-        """True at the couplings."""
-        return np.arange(self.owner.size) >= self.model.n_biases
-
-    @property
-    def _scale(self) -> float:
-        return self.model.domain.gap
-
-    @property
-    def _edges(self) -> np.ndarray:
-        return self.model.graph.edges
-
-    @cached_property
-    def _reversed_edges(self) -> np.ndarray:
-        return np.ascontiguousarray(self._edges[:, ::-1])
-
-    @cached_property
-    def _csr_positions(self) -> np.ndarray:
-        """Where in the parameters the coupling of each entry of the graph's CSR stands."""
-        indptr, heads, ids = self.model.graph.csr
-        tails = np.repeat(np.arange(self.model.n_variables), np.diff(indptr))
-        return self.model.n_biases + np.where(tails < heads, ids, ids + len(self._edges))
-
-    def start(self) -> np.ndarray:
-        """Return the model's own parameters, each coupling in both directions."""
-        return np.concatenate([self.model.theta, self.model.couplings])
-
-    def split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the biases (zeros where there are none), ``theta_ij`` and ``theta_ji``."""
-        biases, forward, backward = np.split(theta, np.cumsum([self.model.n_biases, self.model.graph.n_edges]))
-        return (biases if self.model.bias else np.zeros(self.model.n_variables)), forward, backward
-
-    def symmetrise(self, theta: np.ndarray) -> np.ndarray:
-        """Return the model's parameters: the average of the two couplings of each edge.
-
-        Each variable keeps its field at the middle of the domain, so that the result is the same in both codings.
-        """
-        biases, forward, backward = self.split(theta)
-        couplings = 0.5 * (forward + backward)
-        if not self.model.bias:
-            return couplings
-        middle = 0.5 * (self.model.domain.low + self.model.domain.high)
-        excess = np.zeros(self.model.n_variables)
-        np.add.at(excess, self.model.graph.edges[:, 0], forward - couplings)
-        np.add.at(excess, self.model.graph.edges[:, 1], backward - couplings)
-        return np.concatenate([biases + middle * excess, couplings])
-
-    def symmetric(self, theta: np.ndarray) -> PairwiseModel:
-        """Return the model with the averages of the directed parameters."""
-        return self.model.replace(self.symmetrise(theta))
-
-    def curvature_and_scores(self, objective: FlipCostObjective, data: Dataset) -> tuple[np.ndarray, Scores]:
-        """Return the curvature of a loss in the directed parameters, and the scores of the states."""
-        model, regressions = self.model, Regressions(self.model, directed=True)
-        shares, curvature = data.weights / data.total_weight, np.zeros((regressions.size, regressions.size))
-        for block in state_blocks(data):
-            bends = objective.bends(model.flip_costs(data.states[block]))
-            curvature += regressions.curvature(data.states[block], bends * shares[block, None])
-
-        def scores() -> Scores:
-            for block in state_blocks(data):
-                x = data.states[block]
-                yield block, regressions.scores(x, objective.slopes(model, model.flip_costs(x)))
-
-        return curvature, scores()
-
-    def flip_costs(self, x: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return the log-odds ``log P(x_u | others) - log P(the other value | others)`` of each regression."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        biases, forward, backward = self.split(theta)
-        if self.model.is_dense:
-            costs = x @ self._matrix(forward, backward)
-        else:
-            indptr, heads, _ = self.model.graph.csr
-            costs = kernels.sparse_fields(x, indptr, heads, theta[self._csr_positions])
-        kernels.add_biases_with_signs(costs, biases, x, self._scale)
-        return costs
-
-    def flip_loss(
-        self, x: np.ndarray, shares: np.ndarray, theta: np.ndarray, kernel: Callable[[np.ndarray, np.ndarray], Answer]
-    ) -> tuple[Answer, np.ndarray]:
-        """Return what `kernel` says of the flip costs, and the gradient of the loss whose slopes it leaves there."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        costs = self.flip_costs(x, theta)
-        answer = kernel(costs, shares)
-        bias_slopes = kernels.sign_and_sum(costs, x, self._scale)
-        both = (self._edges, self._reversed_edges)
-        if self.model.is_dense:
-            products = costs.T @ x
-            slopes = [kernels.gather_edges(products, pairs, False) for pairs in both]
-        else:
-            slopes = [kernels.edge_products(costs, x, pairs) for pairs in both]
-        return answer, np.concatenate([bias_slopes[: self.model.n_biases], *slopes])
-
-    def flip_layout(self, x: np.ndarray) -> FlipLayout:
-        """Return flip costs as a product with the matrix of directed couplings."""
-        i, j = self._edges.T
-        return self.model.flip_layout(x)._replace(
-            sources=np.concatenate([j, i]), targets=np.concatenate([i, j]), tied=False
-        )
-
-    def _matrix(self, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
-        """Column u holds the couplings of variable u."""
-        matrix = np.zeros((self.model.n_variables, self.model.n_variables))
-        i, j = self._edges.T
-        matrix[j, i], matrix[i, j] = forward, backward
-        return matrix
-
-
-Loss = Callable[[DirectedModel, Dataset], Function]
-
-
-def additive(kernel: Callable[[np.ndarray, np.ndarray], float]) -> Loss:
-    """Return the loss ``sum_m share_m sum_u phi(d[m, u])`` of a kernel such as those of `flip_losses`."""
-
-    return lambda directed, data: data.bind(partial(_additive, kernel, directed))
-
-
-def _additive(kernel: Callable[[np.ndarray, np.ndarray], float], directed: DirectedModel, data: Dataset) -> Function:
-    states, shares = _present(data)
-    on_device = _on_device(directed, states, shares, kernel)
-    if on_device is not None:
-        return on_device
-
-    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        def evaluate(block: slice) -> tuple[float, np.ndarray]:
-            return directed.flip_loss(states[block], shares[block], theta, kernel)
-
-        value, gradient = 0.0, np.zeros_like(theta)
-        for part, slope in map_in_order(evaluate, row_blocks(*states.shape)):
-            value += part
-            gradient += slope
-        return value, gradient
-
-    return function
-
-
-def log_screening(directed: DirectedModel, data: Dataset) -> Function:
-    """Bind the loss of logRISE: ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
-    on_device = None if data.on_cluster else _on_device(directed, *_present(data), scaled_half_exponential)
-    if on_device is not None:
-        return on_device
-    sums = data.bind(partial(_exponential_sums, directed))
-
-    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        found = sums(theta)
-        return float((found.top + np.log(found.total)).sum()), found.gradient / found.total[directed.owner]
-
-    return function
+    def __call__(self, theta: Any) -> tuple[Any, Any]:
+        """Return value and gradient."""
+        found = self.sums(theta)
+        value = (found.top + library_of(found.total).log(found.total)).sum()
+        return value, found.gradient / found.total[self.owner]
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,13 +88,26 @@ class _ExponentialSums:
     """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
 
     owner: np.ndarray
-    top: np.ndarray
-    total: np.ndarray
-    gradient: np.ndarray
+    top: Any
+    total: Any
+    gradient: Any
+
+    @classmethod
+    def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Any], _ExponentialSums]:
+        """Return the sums over rows in memory, or on a device, as a function of theta."""
+        present, owner = data.weights > 0, pairs.owner
+        bound = pairs_by_block(pairs, WeightedRows.of(data.codes[present], data.weights[present]))
+
+        def function(theta: Any) -> _ExponentialSums:
+            blocks = bound.by_block(theta, scaled_half_exponential, _side_by_side)
+            return reduce(add, (cls(owner, top, total, gradient) for (top, total), gradient in blocks))
+
+        return function
 
     def __add__(self, other: _ExponentialSums) -> _ExponentialSums:
-        top = np.maximum(self.top, other.top)
-        old, new = np.exp(self.top - top), np.exp(other.top - top)
+        library = library_of(self.top)
+        top = library.maximum(self.top, other.top)
+        old, new = library.exp(self.top - top), library.exp(other.top - top)
         gradient = old[self.owner] * self.gradient + new[self.owner] * other.gradient
         return replace(self, top=top, total=old * self.total + new * other.total, gradient=gradient)
 
@@ -243,36 +115,15 @@ class _ExponentialSums:
         return replace(self, total=self.total * factor, gradient=self.gradient * factor)
 
 
-def _exponential_sums(directed: DirectedModel, data: Dataset) -> Callable[[np.ndarray], _ExponentialSums]:
-    """Return the sums over rows in memory as a function of theta."""
-    states, shares = _present(data)
-
-    def function(theta: np.ndarray) -> _ExponentialSums:
-        def evaluate(block: slice) -> _ExponentialSums:
-            (top, total), slopes = directed.flip_loss(states[block], shares[block], theta, scaled_half_exponential)
-            return _ExponentialSums(directed.owner, top, total, slopes)
-
-        return reduce(add, map_in_order(evaluate, row_blocks(*states.shape)))
-
-    return function
+def _side_by_side(answers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, ...]:
+    """Return what is known of all variables from what is known of some each."""
+    return tuple(map(np.concatenate, zip(*answers, strict=True)))
 
 
-def _on_device(directed: DirectedModel, states: np.ndarray, shares: np.ndarray, kernel: Any) -> Function | None:
-    """Return the loss with the rows on a device; None on the CPU, or where there is no twin of it."""
-    products = twin("products")
-    return None if products is None else products.bound(directed.flip_layout(states), shares, kernel)
-
-
-def _present(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """States of positive weight, and their shares."""
-    present = data.weights > 0
-    return data.states[present], data.weights[present] / data.total_weight
-
-
-LOSSES: dict[str, Loss] = {
-    "rise": additive(half_exponential),
+LOSSES: dict[str, Bind] = {
+    "rise": additive(ProbabilityFlow.loss),
     "logrise": log_screening,
-    "rple": additive(logistic),
+    "rple": additive(Pseudolikelihood.loss),
 }
 
 
@@ -327,11 +178,11 @@ class Nodewise(Penalised):
                 argument="learner",
                 value=self.loss,
             )
-        directed = DirectedModel(model)
-        l1 = np.where(directed.penalised, self.penalty(model, data), 0.0)
+        pairs, start = directed_pairs(model)
+        l1 = np.where(pairs.penalised, self.penalty(model, data), 0.0)
 
         def bind(rows: Dataset) -> Minimisation:
-            return Minimisation(ridge(LOSSES[self.loss](directed, rows), self.l2), self.optimizer, l1)
+            return Minimisation(ridge(LOSSES[self.loss](pairs, rows), self.l2), self.optimizer, l1)
 
         if not data.has_missing:
             problem: Any = bind(data)
@@ -342,8 +193,8 @@ class Nodewise(Penalised):
                     "the regressions need every way to complete the rows, and there are too many",
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
-            problem = Rounds(all_completions(data), bind, directed.symmetric, l1)
-        return LearnerState((directed, problem), _Progress(model.theta, problem.start(directed.start())))
+            problem = Rounds(all_completions(data), bind, lambda theta: model.replace(pairs.symmetrised(theta)), l1)
+        return LearnerState((pairs, problem), _Progress(model.theta, problem.start(start)))
 
     def equations(self, model: PairwiseModel, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations of the directed parameters, taken at their averages, which are as near to the truth.
@@ -353,16 +204,17 @@ class Nodewise(Penalised):
         if self.l1 or (self.l2 and self.loss == "logrise"):
             raise ArgumentError(f"standard errors are not known for {self!r}", "use `gibbsian.uncertainty.bootstrap`")
         data.require_complete("standard errors of regressions", "ask for bootstrap, or ")
-        directed = DirectedModel(model)
-        carry = np.array([directed.symmetrise(unit) for unit in np.eye(directed.owner.size)])
-        objective: Any = Pseudolikelihood() if self.loss == "rple" else ProbabilityFlow()
-        return Equations(*directed.curvature_and_scores(objective, data), carry)
+        pairs, theta = directed_pairs(model)
+        carry = np.array([pairs.symmetrised(unit) for unit in np.eye(theta.size)])
+        loss = (Pseudolikelihood if self.loss == "rple" else ProbabilityFlow).loss
+        bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
+        return Equations(bound.curvature(theta, loss), bound.scores(theta, loss), carry)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step of the optimiser over all problems, and average."""
-        directed, problem = state.problem
+        pairs, problem = state.problem
         search, info = problem.step(state.progress.search)
-        return LearnerState(state.problem, _Progress(directed.symmetrise(search.theta), search)), info
+        return LearnerState(state.problem, _Progress(pairs.symmetrised(search.theta), search)), info
 
 
 @LEARNERS.register("rise")

@@ -16,13 +16,13 @@ from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
+from gibbsian.models.differences import differences
 from gibbsian.models.family import ClosedForm
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
 from gibbsian.objectives.centring import LinearMap
-from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.gaussian import ExpectedMoments
 from gibbsian.objectives.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
@@ -108,9 +108,9 @@ class ObjectiveLearner(WithPrior):
         if preconditioner is None:
             return plain, model.theta if model.theta.any() else start
         minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
-        if completed is None and curvature is not None and hasattr(objective, "weights"):
-            # a function on a device has the rows there
-            weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
+        if completed is None and curvature is not None and hasattr(objective, "slope_sums"):
+            # a function of rows in memory, or on a device, has them there
+            weights = getattr(plain.function, "slope_sums", None) or objective.slope_sums(model, data)
             minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
         change: Any = centred.centring
         if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
@@ -310,8 +310,8 @@ class MLE(Recipe):
 
 
 @declared(frozen=True)
-class FlipCostLearner(Recipe):
-    """Minimise an objective on flip costs, which needs complete rows or completes them."""
+class ConditionalsLearner(Recipe):
+    """Minimise an objective on conditionals, which needs complete rows or completes them."""
 
     optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
     completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
@@ -332,7 +332,7 @@ class FlipCostLearner(Recipe):
 
 @LEARNERS.register("mple")
 @declared(frozen=True)
-class MPLE(FlipCostLearner):
+class MPLE(ConditionalsLearner):
     """Maximum pseudolikelihood (H06; Y18 section 3.1).
 
     Examples
@@ -349,7 +349,7 @@ class MPLE(FlipCostLearner):
 
 @LEARNERS.register("rm")
 @declared(frozen=True)
-class RatioMatching(FlipCostLearner):
+class RatioMatching(ConditionalsLearner):
     """Ratio matching (Hyvarinen 2007; Y18 section 5).
 
     Examples
@@ -366,7 +366,7 @@ class RatioMatching(FlipCostLearner):
 
 @LEARNERS.register("mpf")
 @declared(frozen=True)
-class ProbabilityFlow(FlipCostLearner):
+class ProbabilityFlow(ConditionalsLearner):
     """Minimum probability flow over one-flip neighbours (Sohl-Dickstein 2011; Y18 section 5).
 
     Examples

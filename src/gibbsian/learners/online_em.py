@@ -12,10 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.backends.classes import ClassSums
 from gibbsian.data.minibatches import draw_seed
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.class_em import NOT_YET, placing_setting, require_sums
-from gibbsian.models.class_shares import ClassSums
+from gibbsian.learners.base import LEARNERS, NOT_YET, Learner, LearnerState, has_classes
+from gibbsian.learners.bound_mixtures import bound, class_sums, placing_setting
+from gibbsian.learners.em import require_sums
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import Frame
 from gibbsian.optimizers import Decay, StepInfo
 from gibbsian.settings import check, choice, declared, flag, number, whole
 
@@ -27,7 +30,8 @@ FORGETTING = 3
 class OnlineEMProgress:
     """The parameters to return and those of the last step, running statistics per unit of weight, and their average.
 
-    `total` is the weight that the statistics stand for, `shown` the rows so far, `value` the free energy of all rows.
+    All are relative to the `frame` of the first rows. `total` is the weight that the statistics stand for, `shown` the
+    rows so far, `value` the free energy of all rows.
     """
 
     theta: np.ndarray
@@ -40,15 +44,16 @@ class OnlineEMProgress:
     passes: int
     seed: np.ndarray
     value: float
+    frame: Frame
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The mixture with what it took from the first rows, the rows, and their free energy as `steps` have it."""
+    """The mixture, and the rows of a fit, which are bound for their free energy."""
 
-    model: Any
+    family: Any
     data: Any
-    steps: Any
+    rows: Any
 
 
 @LEARNERS.register("online-em", models=("gaussian-mixture", "vmf-mixture"), stochastic=True, penalised=False)
@@ -90,7 +95,7 @@ class OnlineEM(Learner):
 
     def refusal(self, model: Any) -> str:
         """Only mixtures have classes to learn."""
-        return "" if hasattr(model, "em_steps") else "learns classes, and the model has no hidden label"
+        return "" if has_classes(model) else "learns classes, and the model has no hidden label"
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return the model as it is: classes are placed by the data."""
@@ -98,21 +103,32 @@ class OnlineEM(Learner):
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Place the classes where they have no place yet."""
-        require_sums(model)
-        steps = model.em_steps(data, self._hard)
-        model = steps.adopted(model) if model.is_placed else steps.start(rng, self.placing)
-        nothing, total = ClassSums(np.zeros(0), np.zeros((0, 0))), steps.total_weight
-        start = (model.theta, model.theta, nothing, nothing)
-        progress = OnlineEMProgress(*start, total, shown=0, steps=0, passes=0, seed=draw_seed(rng), value=np.inf)
-        return LearnerState(_Problem(model, data, steps), progress)
+        family, rows = model.family, bound(model.family, data, self._hard, rng)
+        require_sums(rows)
+        model = rows.adopted(model) if family.is_fitted(model.theta) else rows.start(rng, self.placing)
+        nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
+        progress = OnlineEMProgress(
+            theta=model.theta,
+            iterate=model.theta,
+            running=nothing,
+            mean=nothing,
+            total=rows.total_weight,
+            shown=0,
+            steps=0,
+            passes=0,
+            seed=draw_seed(rng),
+            value=np.inf,
+            frame=rows.frame,
+        )
+        return LearnerState(_Problem(family, data, rows), progress)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Show all rows once; the value is the free energy of all of them at the answer so far."""
         problem, before = state.problem, state.progress
-        after = self._shown_once(problem.model, problem.data, before)
-        value, _ = problem.steps.expect(problem.model.replace(after.theta))
-        change = abs(value - before.value) / problem.steps.total_weight
-        moved = np.isfinite(before.value) and after.shown >= self.wait * problem.model.n_components
+        after = self._shown_once(problem.family, problem.data, before)
+        value = problem.rows.e_step(Model(problem.family, after.theta)).free_energy
+        change = abs(value - before.value) / problem.rows.total_weight
+        moved = np.isfinite(before.value) and after.shown >= self.wait * problem.family.n_components
         info = StepInfo(value, change if moved else NOT_YET, self._rate(after.steps - 1), after.steps)
         return LearnerState(problem, replace(after, value=value)), info
 
@@ -125,20 +141,25 @@ class OnlineEM(Learner):
         else:
             total = state.progress.total + float(data.weights.sum())
             state = LearnerState(state.problem, replace(state.progress, total=total))
-        model, before = state.problem.model, state.progress
-        after = self._shown_once(model, data, before)
-        value, _ = model.replace(after.theta).class_sums(data, self._hard)
+        family, before = state.problem.family, state.progress
+        after = self._shown_once(family, data, before)
+        value, _ = class_sums(family, before.frame, self._hard, after.theta, data)
         moved = float(np.abs(after.theta - before.theta).max())
         return LearnerState(state.problem, after), StepInfo(value, moved, self._rate(after.steps - 1), after.steps)
 
     def kept(self, state: LearnerState) -> LearnerState:
         """Return where `partial_fit` goes on."""
-        return LearnerState(_Problem(state.problem.model, None, None), state.progress)
+        return LearnerState(_Problem(state.problem.family, None, None), state.progress)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the mixture, with words about what is wrong with it."""
-        fitted, mass = state.problem.model.replace(state.progress.theta), state.progress.running.mass
-        return replace(fitted, trouble=fitted.what_is_wrong(mass) if mass.size else "")
+        """Return the mixture."""
+        family, progress = state.problem.family, state.progress
+        return Model(family, family.translated(progress.theta, -progress.frame.origin))
+
+    def warning(self, state: LearnerState) -> str:
+        """Say what is wrong with the solution."""
+        progress, mass = state.progress, state.progress.running.mass
+        return state.problem.family.warning(progress.theta, mass, progress.frame.floor) if mass.size else ""
 
     @property
     def _hard(self) -> bool:
@@ -147,28 +168,25 @@ class OnlineEM(Learner):
     def _rate(self, t: int) -> float:
         return self.learning_rate * Decay(power=self.power, delay=self.delay)(t)
 
-    def _shown_once(self, model: Any, data: Any, before: OnlineEMProgress) -> OnlineEMProgress:
+    def _shown_once(self, family: Any, data: Any, before: OnlineEMProgress) -> OnlineEMProgress:
         """Move running statistics towards those of every minibatch of a pass, and the parameters with them."""
-        batches = data.minibatches(self.batch_size, before.seed, before.passes)
-        here, running, mean = model.replace(before.iterate), before.running, before.mean
+        batches, floor = data.minibatches(self.batch_size, before.seed, before.passes), before.frame.floor
+        theta, running, mean = before.iterate, before.running, before.mean
         shown, first = before.shown, before.steps
         for t in range(first, first + len(batches)):
-            found, rows = self._per_weight(here, batches[t - first])
+            batch = batches[t - first]
+            _, found = class_sums(family, before.frame, self._hard, theta, batch)
+            found = _times(found, 1.0 / float(found.mass.sum()))
             running = _towards(running, found, self._rate(t)) if t else found
             mean = _towards(mean, running, (FORGETTING + 1) / (t + 1 + FORGETTING)) if t else running
-            shown += rows
-            if shown >= self.wait * model.n_components:
-                here = here.maximise(_times(running, before.total))
-        steps, theta = first + len(batches), here.theta
-        if self.average and shown >= self.wait * model.n_components:
-            theta = here.maximise(_times(mean, before.total)).theta
-        moved = {"theta": theta, "iterate": here.theta, "running": running, "mean": mean}
+            shown += batch.n_rows
+            if shown >= self.wait * family.n_components:
+                theta = family.maximise(_times(running, before.total), theta, floor)
+        steps, answer = first + len(batches), theta
+        if self.average and shown >= self.wait * family.n_components:
+            answer = family.maximise(_times(mean, before.total), theta, floor)
+        moved: dict[str, Any] = {"theta": answer, "iterate": theta, "running": running, "mean": mean}
         return replace(before, **moved, shown=shown, steps=steps, passes=before.passes + 1)
-
-    def _per_weight(self, model: Any, batch: Any) -> tuple[ClassSums, int]:
-        """Return the statistics of a minibatch per unit of weight, and the number of its rows."""
-        _, found = model.class_sums(batch, self._hard)
-        return _times(found, 1.0 / float(found.mass.sum())), batch.n_rows
 
 
 def _towards(old: ClassSums, new: ClassSums, share: float) -> ClassSums:

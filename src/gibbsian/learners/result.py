@@ -197,6 +197,8 @@ class FitResult(Shown):
         Figures that were followed: their values before the first step and after every one.
     remedy : str
         What to do where the fit did not converge, with code between backticks.
+    warning : str
+        What is wrong with the solution; empty where nothing is.
     state : LearnerState, optional
         What a learner keeps of its end for `partial_fit`; no part of files.
 
@@ -217,6 +219,7 @@ class FitResult(Shown):
     held_out: HeldOut | None = None
     history: dict[str, np.ndarray] = field(default_factory=dict)
     remedy: str = ""
+    warning: str = ""
     state: Any = field(default=None, repr=False)
 
     def _facts(self) -> dict[str, Any]:

@@ -139,6 +139,7 @@ class Run:
             moments=self.learner.moments(self.model, self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
             remedy="" if converged else reason.partition(": ")[2],
+            warning=self.learner.warning(self.state),
             state=self.learner.kept(self.state),
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
@@ -25,7 +26,6 @@ from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
-from gibbsian.models.far_points import far_points
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
@@ -225,7 +225,7 @@ def _apart(
         look = len(shown) * own / own.sum()
         points, seed = values * np.repeat(np.sqrt(look), shown), int(rng.integers(2**31 - 1))
         n_centres = min(n_values, len(states))
-        yield states[far_points(points, shares, n_centres, seed)], look
+        yield states[kmeans_plusplus(points, shares, n_centres, seed)], look
 
 
 def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.base import LEARNERS, NOT_YET, LearnerState
 from gibbsian.learners.run import has_converged, has_ended
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import WeightedRows
+from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily, variance_schedule
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
 from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
-# A gradient that no tolerance accepts: the fit within has ended, the whole has not.
-NOT_YET = float(np.finfo(np.float64).max)
 # Steps of a run that ends when its learner says so.
 ENDLESS = 10**9
 # Classes that coincide never part by themselves: each stage moves them by this share of their width.
@@ -242,7 +243,7 @@ class Restarts(Staged):
 
     def ended(self, problem: Within, progress: RestartsProgress, ending: Ending) -> RestartsProgress:
         """Keep the better of the start that has ended and the best before it."""
-        degenerate = bool(getattr(self.learner.fitted(problem.model, ending.state), "trouble", ""))
+        degenerate = bool(self.learner.warning(ending.state))
         value = self._value(problem, progress, ending)
         if (progress.best_degenerate, progress.best_value) <= (degenerate, value) and progress.best_start >= 0:
             return progress
@@ -350,8 +351,14 @@ class Annealed(Staged):
         return self._begun(model, data, rng, lambda first: self.learner.restarted(within, first, data, rng))
 
     def _begun(self, model: Any, data: Any, rng: np.random.Generator, begin: Any) -> LearnerState:
-        together, widths = model.together(data, self.cooling)
-        nudges = rng.normal(size=(len(widths), *together.shifts.shape))
+        family: GaussianMixtureFamily = model.family
+        rows = WeightedRows.of(data)
+        origin = family.frame(rows).origin
+        points = family.points(rows.x, rows.mask, origin)
+        widths = variance_schedule(points, rows.weights, float(family.variance), self.cooling)
+        middle = np.average(points, axis=0, weights=rows.weights) + origin
+        together = model.replace(family.equal(np.tile(middle, (family.n_components, 1))))
+        nudges = rng.normal(size=(len(widths), *together.parts.means.shape))
         inner = begin(_cooled(together, widths[0], nudges[0]))
         progress = AnnealedProgress(inner.progress.theta, inner.progress, 0, 0, 0, widths, nudges)
         return LearnerState(Within(model, data, inner), progress)
@@ -403,4 +410,5 @@ class Annealed(Staged):
 
 def _cooled(model: Any, variance: float, nudge: np.ndarray) -> Any:
     """The classes at another variance, moved apart a little."""
-    return model.with_shifts(model.shifts + NUDGE * np.sqrt(variance) * nudge, float(variance))
+    family = replace(model.family, variance=float(variance))
+    return Model(family, family.equal(model.parts.means + NUDGE * np.sqrt(variance) * nudge))

@@ -8,16 +8,17 @@ rate is constant, as the lecture prints it, or falls with the rows that a unit h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba.mixtures import winner_take_all
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.class_em import placing_setting
-from gibbsian.models.mixture import Rows
-from gibbsian.models.spherical_gaussians import KMeansSteps
+from gibbsian.learners.bound_mixtures import BoundKMeans, placing_setting
+from gibbsian.models.family import Model
+from gibbsian.models.mixtures.base import WeightedRows, require_all_cells
+from gibbsian.models.mixtures.gaussian import KMeansFamily
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
 from gibbsian.settings import check, choice, declared, flag, number, whole
@@ -38,10 +39,9 @@ class UnitsProgress:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The units' model, and both the distinct rows and all of them in their order."""
+    """Both the distinct rows and all of them in their order."""
 
-    model: Any
-    steps: KMeansSteps
+    rows: BoundKMeans
     data: Any
 
 
@@ -75,71 +75,71 @@ class WinnerTakeAll(Learner):
 
     def refusal(self, model: Any) -> str:
         """Only k-means has classes that are their means."""
-        return "" if hasattr(model, "wins") else "learns classes that are their means, and the model has no such"
+        return (
+            ""
+            if isinstance(model.family, KMeansFamily)
+            else "learns classes that are their means, and the model has no such"
+        )
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
-        problem = self._problem(model, data)
-        rng = as_pcg64(rng)
-        start = problem.steps.adopted(model) if model.is_placed else problem.steps.start(rng, self.placing)
-        known = self.in_order and model.cells is not None
-        wins = model.wins if known else np.zeros(model.n_components)
-        cells = model.cells if known else np.zeros(start.shifts.shape)
-        progress = UnitsProgress(start.theta, wins, cells, 0, generator_words(rng))
-        return LearnerState(replace(problem, model=start), progress)
+        problem, family, rng = self._problem(model.family, data), model.family, as_pcg64(rng)
+        fitted = family.is_fitted(model.theta)
+        start = model if fitted else problem.rows.reported(problem.rows.start(rng, self.placing))
+        nothing = np.zeros(family.n_components), np.zeros((family.n_components, family.n_columns))
+        return LearnerState(problem, UnitsProgress(start.theta, *nothing, 0, generator_words(rng)))
 
-    def _problem(self, model: Any, data: Any) -> _Problem:
-        if self.normalize and data.missing is not None:
-            model.require_all_cells(data.missing)
-        return _Problem(model, KMeansSteps(model, data), data)
+    def _problem(self, family: Any, data: Any) -> _Problem:
+        if self.normalize:
+            require_all_cells(data.missing)
+        return _Problem(BoundKMeans.of_rows(family, data, hard=True), data)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Show the rows once."""
         problem, before = state.problem, state.progress
-        model, rng = problem.model.replace(before.theta), generator_of(before.stream)
-        means = model.shifts.copy()
+        bound, rng = problem.rows, generator_of(before.stream)
+        means = bound.family.split(before.theta).means.copy()
         if self.in_order:
             (rows, weights), wins, cells = _in_order(problem.data), before.wins.copy(), before.cells.copy()
             order = np.flatnonzero(weights > 0)
         else:
-            rows, weights = _filled(problem.steps.rows), problem.steps.rows.weights
+            rows, weights = _filled(bound.rows), bound.rows.weights
             # a mean of the last epoch's winners alone forgets where the unit came from
             order, wins, cells = rng.permutation(len(weights)), np.zeros_like(before.wins), np.zeros_like(before.cells)
         constant = self.schedule == "constant"
         winner_take_all(rows, weights, order, means, wins, cells, float(self.learning_rate), constant, self.normalize)
-        model = replace(model, shifts=means)
-        energy, _ = problem.steps.expect(model)
-        epochs = before.epochs + 1
+        model = Model(bound.family, bound.family.equal(means))
+        energy, epochs = bound.e_step(bound.adopted(model)).free_energy, before.epochs + 1
         progress = UnitsProgress(model.theta, wins, cells, epochs, generator_words(rng))
         moved = float(np.abs(progress.theta - before.theta).max())
         verdict = f"showed the rows {epochs} times" if epochs >= self.max_iter and not self.in_order else ""
         return LearnerState(problem, progress), StepInfo(energy, max(moved, 1e-300), 1.0, epochs, verdict=verdict)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the units, with words about one that has won no row."""
-        wins, cells = state.progress.wins, state.progress.cells
-        fitted = replace(state.problem.model.replace(state.progress.theta), wins=wins, cells=cells)
-        lost = np.flatnonzero(wins == 0)
+    def warning(self, state: LearnerState) -> str:
+        """Say which unit has won no row."""
+        lost = np.flatnonzero(state.progress.wins == 0)
         if not len(lost) or self.in_order or not state.progress.epochs:
-            return fitted
-        words = f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"
-        return replace(fitted, trouble=words)
+            return ""
+        return f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"
+
+    def kept(self, state: LearnerState) -> LearnerState:
+        """Return what the units have won, for `partial_fit`."""
+        return LearnerState(None, state.progress)
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows."""
-        return LearnerState(
-            replace(self._problem(state.problem.model, data), model=state.problem.model), state.progress
-        )
+        family = KMeansFamily(*state.progress.cells.shape)
+        return LearnerState(self._problem(family, data), state.progress)
 
 
 def _in_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     """All rows in their own order, with their weights."""
     weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
     states, missing = data.rows()
-    return _filled(Rows(states, weights, missing)), weights
+    return _filled(WeightedRows(states, weights, missing)), weights
 
 
-def _filled(rows: Rows) -> np.ndarray:
+def _filled(rows: WeightedRows) -> np.ndarray:
     """Rows with NaN for missing cells, as the kernel wants them."""
-    states = np.asarray(rows.states, dtype=np.float64)
-    return np.ascontiguousarray(states if rows.missing is None else np.where(rows.missing, np.nan, states))
+    x = np.asarray(rows.x, dtype=np.float64)
+    return np.ascontiguousarray(x if rows.mask is None else np.where(rows.mask, np.nan, x))

@@ -1,4 +1,4 @@
-"""What a distribution is: parameters, energies, statistics, flip costs.
+"""What a distribution is: parameters, energies, statistics, conditionals.
 
 Models are immutable, know nothing of learning, threads or devices, and import only the packages above them
 (errors, domain, graphs, backends).

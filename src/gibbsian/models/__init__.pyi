@@ -7,15 +7,19 @@ from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
 from gibbsian.models.family import FAMILIES as FAMILIES
 from gibbsian.models.given import Given as Given
 from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
-from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture
 from gibbsian.models.layers import (
     BinaryLayer as BinaryLayer,
     CategoricalLayer as CategoricalLayer,
     GaussianLayer as GaussianLayer,
     SpinLayer as SpinLayer,
 )
-from gibbsian.models.local_states import LocalStates as LocalStates
 from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
+from gibbsian.models.mixtures.categorical import LatentClassFamily as LatentClassFamily
+from gibbsian.models.mixtures.gaussian import (
+    GaussianMixtureFamily as GaussianMixtureFamily,
+    KMeansFamily as KMeansFamily,
+)
+from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily as VonMisesFisherMixtureFamily
 from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
 from gibbsian.models.pairwise import PairwiseModel as PairwiseModel
 from gibbsian.models.potential_field import ContinuousField as ContinuousField, PotentialField as PotentialField
@@ -23,6 +27,4 @@ from gibbsian.models.potentials import POTENTIALS as POTENTIALS, Potential as Po
 from gibbsian.models.potts import PottsModel as PottsModel
 from gibbsian.models.restricted import RestrictedModel as RestrictedModel
 from gibbsian.models.span_basis import SpanBasis as SpanBasis
-from gibbsian.models.spherical_gaussians import GaussianMixtureModel as GaussianMixtureModel, KMeansModel as KMeansModel
 from gibbsian.models.tables import MarkovRandomField as MarkovRandomField
-from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel as VonMisesFisherMixtureModel

@@ -12,12 +12,13 @@ import numpy as np
 from gibbsian.domain import AnyDomain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scopes, spread_over_edges
-from gibbsian.models.states import checked_shares, checked_states
+from gibbsian.models.states import checked_codes, checked_shares, checked_states
 from gibbsian.registry import Registry
 
 MODELS = Registry("model", "gibbsian.models", "MODELS")
@@ -59,9 +60,6 @@ class Model(Protocol):
 
         def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] | None:
             """Return which statistics depend on which sets of variables, where one may have several."""
-
-        def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-            """Return the gradient of a weighted sum of flip costs of each state."""
 
         def canonical(self) -> Self:
             """Return the same distribution in a gauge of its own."""
@@ -144,19 +142,14 @@ class Model(Protocol):
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted mean of S over the states."""
 
-    @property
-    def flip_columns(self) -> np.ndarray | None:
-        """Where the flip costs of each variable begin and end, or None for one column each.
-
-        Two-valued variables have one other value, so one column. With more values variable i has a column for every
-        value, from ``flip_columns[i]`` to ``flip_columns[i + 1]``; the one of its present value is zero.
-        """
-
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``d[m, i] = log P(x_m) - log P(x_m with variable i changed)``, in the columns of `flip_columns`."""
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
+    def conditionals(
+        self,
+        codes: np.ndarray,
+        weights: np.ndarray | None = None,
+        masked: np.ndarray | None = None,
+        by_row: bool = False,
+    ) -> Conditionals:
+        """Bind rows of codes once (see `gibbsian.models.conditionals.HasConditionals`)."""
 
     def factors(self) -> FactorGraph:
         """Return the distribution as a product of small tables over codes."""
@@ -263,17 +256,39 @@ class ExponentialFamily:
         """Return ``-E(x)`` of each state."""
         return -self.energy(x)
 
-    @cached_property
-    def flip_columns(self: Any) -> np.ndarray | None:
-        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
+    def conditionals(
+        self: Any,
+        codes: np.ndarray,
+        weights: np.ndarray | None = None,
+        masked: np.ndarray | None = None,
+        by_row: bool = False,
+    ) -> Conditionals:
+        """Bind rows of codes once: the log-odds of each value given the others (see `gibbsian.models.conditionals`).
+
+        Parameters
+        ----------
+        codes, weights, masked, by_row
+            As in `gibbsian.models.conditionals.WeightedRows`.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [2.0])
+        >>> bound = model.conditionals(np.array([[1, 0]]), by_row=True)
+        >>> bound.costs(model.theta)                        # log P(+1, -1) - log P(-1, -1), and - log P(+1, +1)
+        array([[-3., -4.]])
+        >>> value, gradient = bound.evaluate(model.theta, gb.objectives.Pseudolikelihood.loss)
+        >>> round(value, 6)
+        7.066737
+        """
+        return self._bind(WeightedRows.of(checked_codes(self, codes), weights, masked, by_row))
+
+    @property
+    def value_groups(self: Any) -> np.ndarray | None:
+        """Where the columns of each variable begin and end in conditionals; None for two-valued ones, with one each."""
         if self.domain.two_valued:
             return None
         return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
-
-    @property
-    def n_flip_columns(self: Any) -> int:
-        """Number of columns of the flip costs."""
-        return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
 
     def rows_by_variable(self: Any, states: np.ndarray) -> np.ndarray:
         """Return states as the factors want those outside a region: codes, by variable."""
@@ -302,12 +317,6 @@ class ExponentialFamily:
         what each cell of the set's table counts for.
         """
         return None
-
-    def flip_scores(self: Any, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state, one row per state."""
-        states = np.asarray(x)
-        rows = [self.flip_costs_vjp(states[m : m + 1], slopes[m : m + 1]) for m in range(len(states))]
-        return np.array(rows).reshape(-1, self.theta.size)
 
     def canonical(self) -> Any:
         """Return the same distribution with parameters that are the same for all models of it; linear in theta."""

@@ -12,18 +12,19 @@ import numpy as np
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.parallel import kept_threads
-from gibbsian.blocks import row_blocks, spans
+from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.conditionals import Conditionals, SpanConditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
 from gibbsian.models.file_parts import COUNT, Listed, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
+from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.startup import logsumexp
 
@@ -326,48 +327,9 @@ class FullSpanModel(ExponentialFamily):
             means += shares[rows] @ self.basis.values(self.indices, codes[rows])
         return means
 
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`.
-
-        With ``x_i = v`` a function is ``Phi_y(x) phi(x_i) phi(v)``, because each factor is its own inverse.
-        """
-        codes, theta = self._codes(x), self.theta
-        costs = np.empty((len(codes), sum(self.cardinalities)))
-        for rows in row_blocks(len(codes), len(theta)):
-            terms = self.basis.values(self.indices, codes[rows]) * theta
-            for i, own, used, factors in self._flips(codes[rows]):
-                change = terms[:, used].sum(axis=1, keepdims=True) - (terms[:, used] * factors[:, own].T) @ factors
-                np.put_along_axis(change, own[:, None], 0.0, axis=1)
-                costs[rows, self._columns[i]] = change
-        if self.flip_columns is not None:
-            return costs
-        return costs[:, 0::2] + costs[:, 1::2]  # that of the present value is zero
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
-        codes = self._codes(x)
-        slopes = checked_slopes(c, len(codes), self.n_flip_columns)
-        if self.flip_columns is None:
-            slopes = np.repeat(slopes, 2, axis=1)
-        gradient = np.zeros(self.theta.size)
-        for rows in row_blocks(len(codes), len(gradient)):
-            values = self.basis.values(self.indices, codes[rows])
-            for i, own, used, factors in self._flips(codes[rows]):
-                slope = slopes[rows, self._columns[i]]
-                change = slope.sum(axis=1, keepdims=True) - factors[:, own].T * (slope @ factors.T)
-                gradient[used] += (values[:, used] * change).sum(axis=0)
-        return gradient
-
-    @cached_property
-    def _columns(self) -> list[slice]:
-        """The columns of each variable, one for each of its values."""
-        return spans(self.cardinalities)
-
-    def _flips(self, codes: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Give each variable, its codes, the functions that depend on it, and their factors at each of its values."""
-        for i, digits in enumerate(self.basis.digits(self.indices).T):
-            used = np.flatnonzero(digits)
-            yield i, codes[:, i].astype(np.intp), used, self.basis.local_values(i)[digits[used]]
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return SpanConditionals(self.basis, self.indices, self.value_groups, rows)
 
     # -- other forms of the same distribution -------------------------------------------------------------------------
     def factors(self) -> FactorGraph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
@@ -21,16 +21,15 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
+from gibbsian.models.conditionals import CliqueConditionals, Conditionals, WeightedRows
+from gibbsian.models.conditionals.products import BLOCK_PRODUCTS
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
+from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.resources import require_memory
-
-# About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
-BLOCK_PRODUCTS = 2**22
 
 
 @MODELS.register("higher-order", many_valued="values")
@@ -271,62 +270,10 @@ class HigherOrderModel(ExponentialFamily):
     def _fields(self, codes: np.ndarray) -> np.ndarray:
         return kernels.fields(codes, self.level_table, self.scopes.runs, *self.clique_csr, self.theta)
 
-    def _drops(self, codes: np.ndarray) -> np.ndarray:
-        """By how much a value is above the one it changes to, over T, in the columns of the flip costs."""
-        if isinstance(self.domain, Domain):
-            return (2.0 * codes - 1.0) * self.domain.gap
-        own = self.level_table[np.arange(self.n_variables), codes]
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
         levels = self.domain.levels(self.n_variables)
-        return np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)
-
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with variable i changed)``, the change of the value times the field over T."""
-        codes = self._codes(x)
-        fields = self._fields(codes)
-        if self.flip_columns is not None:
-            fields = np.repeat(fields, np.diff(self.flip_columns), axis=1)
-        fields *= self._drops(codes)
-        return fields
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
-        codes = self._codes(x)
-        drops = self._drops(codes)
-        slopes = checked_slopes(c, *drops.shape) * drops
-        if self.flip_columns is not None:
-            slopes = np.add.reduceat(slopes, self.flip_columns[:-1], axis=1)
-        slopes = np.ascontiguousarray(slopes)
-        return kernels.fields_vjp(codes, self.level_table, slopes, self.scopes.runs, *self.clique_csr)
-
-    def whole_flip_loss(
-        self, x: np.ndarray, shares: np.ndarray, kernel: Callable[..., float]
-    ) -> tuple[float, np.ndarray]:
-        """Return a loss of the flip costs of all rows with its gradient, blocks of rows on all threads.
-
-        `kernel` takes the costs of some rows, the rows' shares and, where variables have a column for each value, where
-        those of each begin; it returns the loss and overwrites the costs with their derivatives.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.models.HigherOrderModel.of_order(2, order=2)
-        >>> value, gradient = model.whole_flip_loss(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic)
-        >>> round(value, 6), gradient.tolist()
-        (1.386294, [-1.0, 0.0, 0.0])
-        """
-        groups = () if self.flip_columns is None else (self.flip_columns,)
-
-        def evaluate(block: slice) -> tuple[float, np.ndarray]:
-            costs = self.flip_costs(x[block])
-            value = kernel(costs, shares[block], *groups)
-            return value, self.flip_costs_vjp(x[block], costs)
-
-        value, gradient = 0.0, np.zeros(self.theta.size)
-        for part, slope in map_in_order(evaluate, self._blocks(len(x))):
-            value += part
-            gradient += slope
-        return value, gradient
+        return CliqueConditionals(self.scopes, levels, self.value_groups, rows)
 
     # -- all states at once -------------------------------------------------------------------------------------------
     @property

@@ -65,7 +65,7 @@ class FlipSums:
         def work(units: slice) -> None:
             part = np.empty((len(costs), units.stop - units.start))
             values = np.ascontiguousarray(self._values[:, units])
-            kernels.flip_costs(values, self.hidden_fields, log_sums, biases[units], weights[units], *self._scales, part)
+            kernels.costs(values, self.hidden_fields, log_sums, biases[units], weights[units], *self._scales, part)
             costs[:, units] = part
 
         self._for_units(work)

@@ -123,8 +123,11 @@ class LayeredModel(ExponentialFamily):
         return between_layers(self.layers, self.layer_weights)
 
     # -- flips of the visible units, hidden ones summed out --------------------------------------------------------
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with a unit changed)`` in the columns of `flip_columns`."""
+    def conditional_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``log P(x) - log P(x with a unit changed)``, hidden units summed out: a column for each other value.
+
+        Where units have more than two values there is one for each of them, that of the present value zero.
+        """
         domain, here = self.domain, self.log_weights(x)
         costs, codes = [], domain.to_codes(np.asarray(x))
         for unit, size in enumerate(domain.cardinalities(self.n_variables)):

@@ -6,38 +6,24 @@ With fits that reach their maximum EM is monotone.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.models.base import MODELS
-from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
 from gibbsian.models.file_parts import MOST, Plain, Tensor
-from gibbsian.models.independent_columns import one_hot
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.mixture import (
-    FAR_APART,
-    PARTITION,
-    PLACING_ROWS,
-    Mixture,
-    Rows,
-    mean_of_columns,
-    random_partition,
-    require_distinct,
-    starting_points,
-)
+from gibbsian.models.mixtures.base import MixtureFamily, log_shares
+from gibbsian.startup import logsumexp
 
-# The partition a mixture of machines starts from is softened by this share, so that no machine sees too few rows.
-SOFTENED = 0.2
+_Base: Any = MixtureFamily
 
 
 @MODELS.register("machine-mixture", classes=True)
 @dataclass(frozen=True, eq=False)
-class MachineMixtureModel(Mixture):
+class MachineMixtureModel(_Base):
     """A mixture of machines, one fitted object per class.
 
     Parameters
@@ -52,8 +38,6 @@ class MachineMixtureModel(Mixture):
         How machines want rows written.
     n_columns : int
         The number of columns.
-    trouble : str, default=""
-        What is wrong with the solution, in words.
 
     Examples
     --------
@@ -70,23 +54,33 @@ class MachineMixtureModel(Mixture):
     prototype: Any
     coding: Any
     n_columns: int
-    trouble: str = ""
-    parts: ClassVar[tuple[str, ...]] = ("weights",)
-    shown: ClassVar[tuple[str, ...]] = ("weights", "machines")
     parts_in_file: ClassVar[dict[str, Any]] = {
         "weights": Tensor(("parts",), low=0, high=1, total=1),
         "n_columns": Plain((int,), 1, MOST, size="n"),
     }
 
-    @classmethod
-    def unplaced(cls, n_components: int, prototype: Any, coding: Any, n_columns: int) -> Self:
-        """Return a mixture whose machines have yet to be fitted."""
-        return cls(np.full(n_components, np.nan), (), prototype, coding, n_columns)
+    @property
+    def family(self) -> Self:
+        """The structure, by which registries find who serves a model: this class is both in one."""
+        return self
+
+    def unfitted(self) -> Self:
+        """Return the mixture whose machines have yet to be fitted."""
+        return self
+
+    def is_fitted(self, theta: np.ndarray) -> bool:
+        """Whether there are machines."""
+        return bool(self.machines)
 
     @classmethod
     def from_parts(cls, structure: dict[str, Any], arrays: dict[str, Any], domain: Any) -> Self:
         """Put the weights together again; the machines are parts of the file of their own."""
         return cls(**structure, **arrays, machines=(), prototype=None, coding=None)
+
+    @property
+    def n_components(self) -> int:
+        """Number of classes."""
+        return len(self.weights)
 
     @property
     def n_variables(self) -> int:
@@ -113,6 +107,18 @@ class MachineMixtureModel(Mixture):
         measure = f"mean {found[0].measure} of the classes"
         return replace(found[0], scopes=tuple(totals), strengths=np.array(list(totals.values())), measure=measure)
 
+    def log_weights(self, states: Any, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return the log-density of each row."""
+        return logsumexp(self.log_joint(states, missing), axis=1)
+
+    def canonical(self) -> Self:
+        """Return the same mixture."""
+        return self
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a file keeps of the mixture itself."""
+        return {"n_columns": self.n_columns}, {"weights": self.weights}
+
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same machines with other parameters."""
         machines, start = [], self.n_components
@@ -123,10 +129,10 @@ class MachineMixtureModel(Mixture):
         return replace(self, weights=theta[: self.n_components], machines=tuple(machines))
 
     @property
-    def n_parameters(self) -> int:
-        """The number of parameters of all machines, and the weights."""
+    def n_free(self) -> int:
+        """Number of parameters of all machines, and the weights."""
         models = [machine.model_ for machine in self.machines]
-        counts = [model.n_parameters if isinstance(model, Mixture) else model.theta.size for model in models]
+        counts = [m.family.n_free if isinstance(m.family, MixtureFamily) else m.theta.size for m in models]
         return sum(counts) + self.n_components - 1
 
     def rows_for_machines(self, states: Any, missing: np.ndarray | None = None) -> Any:
@@ -137,15 +143,25 @@ class MachineMixtureModel(Mixture):
         """Return ``log P(x, class)`` of each row and class; missing cells are left to the machines."""
         rows = self.rows_for_machines(states, missing)
         scores = np.column_stack([machine.score_samples(rows) for machine in self.machines])
-        return np.ascontiguousarray(scores, dtype=np.float64) + log_weights(self.weights)
+        return np.ascontiguousarray(scores, dtype=np.float64) + log_shares(self.weights)
 
-    def em_steps(self, data: Any, hard: bool = False) -> Any:
-        """Bind both steps of EM to data."""
-        return StepsThere(self, data, hard) if getattr(data, "on_cluster", False) else MachineSteps(self, data, hard)
+    def fitted(self, a: int, rows: Any, weights: np.ndarray | None = None) -> Any:
+        """Return the machine of a class, fitted to its rows."""
+        from gibbsian.startup import clone
+
+        try:
+            return clone(self.prototype).fit(rows, sample_weight=weights)
+        except ArgumentError:  # of the machine's own settings: nothing to do with the class
+            raise
+        except ValueError as error:
+            raise DataError(
+                f"the machine of class {a} cannot be fitted to the rows of this class",
+                f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
+            ) from error
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows, as the machines write them, and their classes."""
-        classes = self.draw_classes(n_samples, rng)
+        classes = self.draw_classes(self.weights, n_samples, rng)
         parts = [
             _drawn(machine, int((classes == a).sum()), rng)
             for a, machine in enumerate(self.machines)
@@ -154,145 +170,6 @@ class MachineMixtureModel(Mixture):
         rows = np.concatenate(parts)
         rows[np.argsort(classes, kind="stable")] = rows.copy()
         return rows, classes
-
-
-@dataclass(frozen=True)
-class MachineSteps:
-    """Both steps of EM for a mixture of machines, on given data: the M-step fits one machine to each class."""
-
-    model: MachineMixtureModel
-    data: Any
-    hard: bool = False
-    rows: Rows = field(init=False, repr=False)
-    table: Any = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        rows = Rows.of(self.data)
-        table = self.model.rows_for_machines(rows.states, rows.missing)
-        for name, value in {"rows": rows, "table": table}.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def total_weight(self) -> float:
-        """The weight of all rows."""
-        return float(self.rows.weights.sum())
-
-    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
-        """Return the mixture of a random partition, or of one around rows that are drawn, softened."""
-        k, weights = self.model.n_components, self.rows.weights
-        require_distinct(weights, k, self.data.n_rows)
-        if placing == PARTITION:
-            labels = random_partition(len(weights), k, rng)
-        else:
-            points = self._points()
-            labels = nearest(points, starting_points(points, weights, k, rng, placing))
-        shares = (1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k
-        return self.maximise(shares.T * weights, self.model)
-
-    def _points(self) -> Any:
-        """Rows as points: numbers from their mean, labels one-hot."""
-        states, _, missing = self.rows
-        if self.model.domain.name != "real":
-            return one_hot(self.model.domain, states, missing)
-        points = states - mean_of_columns(self.rows)
-        return points if missing is None else np.where(missing, 0.0, points)
-
-    def adopted(self, model: MachineMixtureModel) -> MachineMixtureModel:
-        """Return a placed mixture as it is."""
-        return model
-
-    def expect(self, model: MachineMixtureModel, before: Any = None) -> tuple[float, np.ndarray]:
-        """Return the free energy and the shares."""
-        scores = np.column_stack([machine.score_samples(self.table) for machine in model.machines])
-        shares = np.ascontiguousarray((scores + log_weights(model.weights)).T, dtype=np.float64)
-        assign = hard_assignment if self.hard else soft_assignment
-        return float(assign(shares, self.rows.weights)), shares
-
-    def maximise(self, expected: np.ndarray, model: MachineMixtureModel) -> MachineMixtureModel:
-        """Fit one machine to each class; one that has lost all its rows keeps its machine."""
-        mass = expected.sum(axis=1)
-        empty = is_empty(mass)
-        machines = tuple(
-            model.machines[a] if empty[a] and model.machines else fitted(self.model, a, self.table, expected[a])
-            for a in range(len(mass))
-        )
-        return replace(model, weights=class_weights(mass), machines=machines)
-
-    def judged(self, model: MachineMixtureModel, expected: np.ndarray) -> MachineMixtureModel:
-        """Return the mixture with words about what is wrong with it."""
-        return replace(model, trouble=emptied(expected.sum(axis=1)))
-
-
-def fitted(model: MachineMixtureModel, a: int, rows: Any, weights: np.ndarray | None = None) -> Any:
-    """Return the machine of a class, fitted to its rows."""
-    from gibbsian.startup import clone
-
-    try:
-        return clone(model.prototype).fit(rows, sample_weight=weights)
-    except ArgumentError:  # of the machine's own settings: nothing to do with the class
-        raise
-    except ValueError as error:
-        raise DataError(
-            f"the machine of class {a} cannot be fitted to the rows of this class",
-            f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
-        ) from error
-
-
-@dataclass(frozen=True)
-class StepsThere:
-    """The same of rows on a cluster: workers take the shares of their rows, and each machine is learned there.
-
-    Classes are placed among all rows where these are few, else among some that are drawn.
-    """
-
-    model: MachineMixtureModel
-    data: Any
-    hard: bool = False
-    adopted = MachineSteps.adopted
-
-    @property
-    def total_weight(self) -> float:
-        """The weight of all rows."""
-        return self.data.total_weight
-
-    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
-        """Return the mixture of a partition of some rows."""
-        return MachineSteps(self.model, self.data.at_most(PLACING_ROWS, rng), self.hard).start(rng, placing)
-
-    def expect(self, model: MachineMixtureModel, before: Any = None) -> tuple[float, np.ndarray]:
-        """Return the free energy and the weight of each class."""
-        for machine in model.machines:
-            machine._log_partition_estimate()  # once, and here
-        return self.data.reduce(partial(_energy_and_mass, model, self.hard))
-
-    def maximise(self, expected: np.ndarray, model: MachineMixtureModel) -> MachineMixtureModel:
-        """Fit one machine to each class; one that has lost all its rows keeps its machine."""
-        empty = is_empty(expected)
-        machines = tuple(
-            machine if empty[a] else fitted(model, a, self._of_class(model, a))
-            for a, machine in enumerate(model.machines)
-        )
-        return replace(model, weights=class_weights(expected), machines=machines)
-
-    def _of_class(self, model: MachineMixtureModel, a: int) -> Any:
-        """Return the rows with the weights that they have in a class."""
-        return self.data.map(partial(_of_class, model, self.hard, a))
-
-    def judged(self, model: MachineMixtureModel, expected: np.ndarray) -> MachineMixtureModel:
-        """Return the mixture with words about what is wrong with it."""
-        return replace(model, trouble=emptied(expected))
-
-
-def _energy_and_mass(model: MachineMixtureModel, hard: bool, data: Any) -> tuple[float, np.ndarray]:
-    free_energy, shares = MachineSteps(model, data, hard).expect(model)
-    return free_energy, shares.sum(axis=1)
-
-
-def _of_class(model: MachineMixtureModel, hard: bool, a: int, data: Any) -> Any:
-    """Return the rows with the weights that they have in a class, without the names that machines do not see."""
-    _, shares = MachineSteps(model, data, hard).expect(model)
-    names, numbers = tuple(f"x{j}" for j in range(data.n_variables)), np.arange(data.n_states)
-    return replace(data, weights=shares[a], row_weights=shares[a], row_of=numbers, names=names)
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.device import twin
-from gibbsian.backends.flip_layout import FlipLayout
-from gibbsian.backends.numba import local_states as local_kernels
-from gibbsian.backends.numba import packed
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
 from gibbsian.blocks import LEAST_ROWS, row_blocks
@@ -20,35 +17,19 @@ from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.conditionals import Conditionals, Pairs, WeightedRows, bind_pairs
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.ising import Ising
-from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, checked_theta
-from gibbsian.models.regressions import Regressions
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 
 if TYPE_CHECKING:
     from gibbsian.models.restricted import RestrictedModel
 
-FlipLoss = Callable[[np.ndarray, np.ndarray], float]
-"""Returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites the costs with their derivatives."""
-
-# Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
-DENSE_ABOVE = 0.1
-# Up to this size the full matrix always fits the cache, whatever the graph.
-ALWAYS_DENSE_UP_TO = 64
 # Rows of a large sparse model whose products are summed together: no more than a few stay near the cache.
 FEW_ROWS = 8
-# Flip costs of a sparse model are made and used this many at a time, within the second-level cache.
-SPARSE_CELLS = 2**16
-# Costs of a sample of states are made and used this many at a time, for the same reason.
-SAMPLED_CELLS = 2**16
-# Of so many columns, tables of all states of eight of them stay near the cache and beat products; of so many rows.
-TABLED_COLUMNS, WORTH_TABLES = range(16, 129), 1000
-# Cells, with lanes that have no column, whose sums by such states are single numbers: not too many for their precision.
-TABLED_CELLS = 320_000
 
 
 @MODELS.register("pairwise")
@@ -170,9 +151,14 @@ class PairwiseModel(ExponentialFamily):
         return np.full(self.theta.size, float(self.domain.low)), np.ones(self.theta.size)
 
     @property
+    def pairs(self) -> Pairs:
+        """Where the parameters stand, for conditionals."""
+        return Pairs(self.graph, self.bias, float(self.domain.low), float(self.domain.gap))
+
+    @property
     def is_dense(self) -> bool:
         """Whether full-matrix algebra is the faster way."""
-        return self.n_variables <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
+        return self.graph.is_dense
 
     @cached_property
     def coupling_matrix(self) -> np.ndarray:
@@ -195,14 +181,6 @@ class PairwiseModel(ExponentialFamily):
         i, j = self.graph.edges.T
         products = numbers[:, i] * numbers[:, j]
         return np.hstack([numbers, products]) if self.bias else products
-
-    def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state."""
-        return Regressions(self).scores(x, slopes)
-
-    def flip_curvature(self, x: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Return ``sum_m sum_i bends[m, i] z z'`` with z the slopes of ``flip_costs[m, i]``."""
-        return Regressions(self).curvature(x, bends)
 
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which parameters are of a variable in the mask or of an edge with one."""
@@ -291,171 +269,15 @@ class PairwiseModel(ExponentialFamily):
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
         return sum_in_order(sums, row_blocks(len(states), self.n_variables, least_rows=least), self.theta.size)
 
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
-        return self._flip_costs(np.ascontiguousarray(checked_states(self, x), dtype=np.float64))
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_pairs(self.pairs, rows)
 
-    def _flip_costs(self, x: np.ndarray) -> np.ndarray:
-        costs = self._coupling_fields(x)
-        kernels.add_biases_with_signs(costs, self.biases, x, self.domain.gap)
-        return costs
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta. Overwrites nothing."""
-        states = np.ascontiguousarray(checked_states(self, x), dtype=np.float64)
-        slopes = checked_slopes(c, len(states), self.n_variables)
-        return self._overwriting_vjp(states, np.array(slopes, order="C"))
-
-    def _overwriting_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        sums = kernels.sign_and_sum(c, x, self.domain.gap)
-        return self._in_layout(sums, self._edge_sums(c, x, both_ways=True))
-
-    def flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        """Return a loss of the flip costs, ``sum_m shares[m] sum_i phi(d[m, i])``, with its gradient.
-
-        The same as `flip_costs`, `kernel` and `flip_costs_vjp` in turn, without copies; on a sparse graph the costs
-        of a few variables at a time. `kernel` returns the loss and overwrites the costs with their derivatives.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> value, gradient = model.flip_loss(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic)
-        >>> round(value, 6), gradient.tolist()
-        (1.386294, [-1.0, 0.0, 0.0])
-        """
-        states = checked_states(self, x)
+    def _edge_sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``sum_m left[m, i] right[m, j]`` over the edges."""
         if not self.is_dense:
-            return self._sparse_flip_loss(states, shares, kernel)
-        numbers = np.ascontiguousarray(states, dtype=np.float64)
-        costs = self._flip_costs(numbers)
-        value = kernel(costs, shares)
-        return value, self._overwriting_vjp(numbers, costs)
-
-    def sampled_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        """Return what `flip_loss` returns of a sample of states, in single precision: its errors are far smaller.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> value, gradient = model.sampled_flip_loss(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic)
-        >>> round(value, 6), gradient.tolist()
-        (1.386294, [-1.0, 0.0, 0.0])
-        """
-        # not checked again: rows of a data set were when they were read, and nothing is indexed by them
-        states, n, low, gap = np.asarray(x), self.n_variables, self.domain.low, np.float32(self.domain.gap)
-        biases = self.biases.astype(np.float32)
-        matrix = self.coupling_matrix.astype(np.float32)
-        in_tables = n in TABLED_COLUMNS and len(states) >= WORTH_TABLES and states.dtype == np.int8
-        if in_tables:
-            tables = packed.tables_of(gap * gap * matrix, gap * (biases + low * matrix.sum(axis=0)))
-
-        def sums(block: slice) -> np.ndarray:
-            numbers = states[block].astype(np.float32)
-            costs = numbers @ matrix
-            kernels.add_biases_with_signs(costs, biases, numbers, gap)
-            value = kernel(costs, shares[block])
-            first = kernels.sign_and_sum(costs, numbers, gap)
-            return np.concatenate([[value], first, (costs.T @ numbers).ravel()])
-
-        def sums_by_tables(block: slice) -> np.ndarray:
-            words, slopes = packed.pack(states[block]), packed.kept_lanes("slopes", *tables.shape)
-            costs = packed.kept_lanes("costs", blocks[0].stop, len(tables), packed.LANES)[: len(words)]
-            packed.fill_costs(words, tables, costs)
-            value = kernel(costs.reshape(len(words), -1), shares[block])
-            slopes.fill(0.0)
-            packed.add_slopes(words, costs, slopes)
-            first, second = packed.products(slopes, n)
-            return np.concatenate([[value], gap * first, gap * (low * first + gap * second).ravel()])
-
-        sizes = (len(tables) * packed.LANES, TABLED_CELLS) if in_tables else (n, SAMPLED_CELLS)
-        blocks = list(row_blocks(len(states), *sizes))
-        parts = sum_in_order(sums_by_tables if in_tables else sums, blocks, 1 + n + n * n)
-        second = kernels.gather_edges(parts[1 + n :].reshape(n, n), self.graph.edges, both_ways=True)
-        return float(parts[0]), self._in_layout(parts[1 : 1 + n], second)
-
-    def in_flip_order(self, x: np.ndarray) -> np.ndarray:
-        """Return states in the order in memory in which `flip_loss` reads them: by variable on a sparse graph.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> gb.PairwiseModel.zeros(gb.graphs.grid(30, 30)).in_flip_order(np.ones((3, 900), np.int8)).strides
-        (1, 3)
-        """
-        return x if self.is_dense else kernels.by_variable(checked_states(self, x)).T
-
-    def _sparse_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        rows = x.T if x.flags.f_contiguous else kernels.by_variable(x)
-        indptr, heads, ids = self.graph.csr
-        weights, biases, gap = self.couplings[ids], self.biases, self.domain.gap
-        values = (float(self.domain.low), float(self.domain.high))
-        bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
-        value = 0.0
-        spans = list(row_blocks(self.n_variables, len(x), SPARSE_CELLS, least_rows=1))
-        buffer = np.empty((spans[0].stop, len(x)))  # one for all: fresh memory costs as much as the fields
-        for nodes in spans:
-            span, costs = (nodes.start, nodes.stop), buffer[: nodes.stop - nodes.start]
-            kernels.fill_sparse_flip_costs(costs, rows, *span, indptr, heads, weights, biases, *values, gap)
-            value += kernel(costs.T, shares)
-            kernels.add_sparse_flip_costs_vjp(
-                rows, costs, *span, indptr, heads, ids, *values, gap, bias_slopes, coupling_slopes
-            )
-        return value, self._in_layout(bias_slopes, coupling_slopes)
-
-    def flip_layout(self, x: np.ndarray) -> FlipLayout:
-        """Return flip costs as a product with the matrix of couplings."""
-        states, gap, sizes = checked_states(self, x), float(self.domain.gap), np.full(self.n_variables, 2)
-        places = (np.arange(self.n_biases), self.graph.edges[:, 0], self.graph.edges[:, 1])
-        return FlipLayout(states, 2, False, sizes, gap, *places, True, not self.is_dense)
-
-    def local_states(self, n_states: int) -> LocalStates | None:
-        """Return an empty table of local states, or None where `n_states` states are too few to gain by it.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> grid = gb.PairwiseModel.zeros(gb.graphs.grid(4, 4))
-        >>> grid.local_states(10) is None, grid.local_states(2000).shares.size
-        (True, 288)
-        """
-        return LocalStates.if_worthwhile(self.graph, n_states)
-
-    def local_flip_loss(self, local: LocalStates, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        """Return what `flip_loss` returns for the states that were counted in `local`.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.backends.numba.flip_losses import logistic
-        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.2])
-        >>> x, shares = np.array([[1, 1], [1, -1]], dtype=np.int8), np.array([0.75, 0.25])
-        >>> local = gb.models.LocalStates(model.graph)
-        >>> local.count(x, shares, slice(0, 2))
-        >>> bool(np.isclose(model.local_flip_loss(local, logistic)[0], model.flip_loss(x, shares, logistic)[0]))
-        True
-        """
-        indptr, _, ids = self.graph.csr
-        offsets, weights, biases = local.offsets, self.couplings[ids], self.biases
-        values = (float(self.domain.low), float(self.domain.gap), self.domain.gap)
-        bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
-        value = 0.0
-        for piece in local.pieces():
-            span = (piece.start, piece.stop)
-            costs = local_kernels.flip_costs(*span, indptr, offsets, weights, biases, *values)
-            value += kernel(costs[:, None], local.shares[offsets[piece.start] : offsets[piece.stop]])
-            local_kernels.add_flip_costs_vjp(costs, *span, indptr, offsets, ids, *values, bias_slopes, coupling_slopes)
-        return value, self._in_layout(bias_slopes, coupling_slopes)
-
-    def _edge_sums(self, left: np.ndarray, right: np.ndarray, both_ways: bool = False) -> np.ndarray:
-        """``sum_m left[m, i] right[m, j]`` over the edges, plus the same with i and j exchanged if `both_ways`."""
-        if not self.is_dense:
-            sums = kernels.edge_products(left, right, self.graph.edges)
-            return sums + kernels.edge_products(right, left, self.graph.edges) if both_ways else sums
-        return kernels.gather_edges(left.T @ right, self.graph.edges, both_ways)
+            return kernels.edge_products(left, right, self.graph.edges)
+        return kernels.gather_edges(left.T @ right, self.graph.edges, False)
 
     def _in_layout(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.concatenate([first, second]) if self.bias else second

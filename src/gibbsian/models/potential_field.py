@@ -13,13 +13,14 @@ from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.conditionals import Conditionals, QuadratureConditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
 from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, refuse, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.parameters import checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 from gibbsian.models.tables import MarkovRandomField
 
 
@@ -223,13 +224,9 @@ class PotentialField(ExponentialFamily):
         """Return the weighted mean of S over the states."""
         return self.structure.design.T @ self.field.mean_statistics(x, weights)
 
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
-        return self.field.flip_costs(x)
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
-        return self.structure.design.T @ self.field.flip_costs_vjp(x, c)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_tables(self.structure.layout, rows, self.structure.design)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:
@@ -326,35 +323,12 @@ class ContinuousField(PotentialField):
         """
         total = np.zeros((len(states), points.shape[1]))
         for term in self._terms_of[i]:
-            total += self._along(term, states, i, points) @ self.theta[term.places]
+            total += term.along(states, i, points) @ self.theta[term.places]
         return total
 
-    @staticmethod
-    def _along(term: Any, states: np.ndarray, i: int, points: np.ndarray) -> np.ndarray:
-        """The statistics of a term while variable i goes through points."""
-        return term.features(*(points if j == i else states[:, j, None] for j in term.scope))
-
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log p(x) - log p(x with x_i at node k) - log w_k``, in the columns of `flip_columns`."""
-        states, domain = checked_states(self, x), self.domain
-        costs = []
-        for i in range(self.n_variables):
-            here = self.conditional(states, i, states[:, i, None]) + domain.log_base(states[:, i, None])
-            costs.append(here - self.conditional(states, i, domain.nodes[None]) - domain.node_log_weights)
-        return np.concatenate(costs, axis=1)
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
-        states = checked_states(self, x)
-        slopes = checked_slopes(c, len(states), self.n_flip_columns).reshape(len(states), self.n_variables, -1)
-        gradient = np.zeros(self.theta.size)
-        for i in range(self.n_variables):
-            own = slopes[:, i]
-            for term in self._terms_of[i]:
-                here = self._along(term, states, i, states[:, i, None])[:, 0]
-                there = self._along(term, states, i, self.domain.nodes[None])
-                gradient[term.places] += own.sum(axis=1) @ here - np.einsum("mk,mkp->p", own, there)
-        return gradient
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return QuadratureConditionals(self.structure.terms, self.domain, self.theta.size, rows)
 
     def factors(self) -> FactorGraph:
         """Return the tables over the nodes, weights included; outside a region they are taken at any numbers."""

@@ -209,6 +209,10 @@ class Term(NamedTuple):
         """Return the statistics at all combinations of the variables' levels, in the order of the arguments."""
         return self.features(*np.meshgrid(*(levels[i] for i in self.scope), indexing="ij", sparse=True))
 
+    def along(self, states: np.ndarray, i: int, points: np.ndarray) -> np.ndarray:
+        """Return the statistics of each row while variable i goes through points."""
+        return self.features(*(points if j == i else states[:, j, None] for j in self.scope))
+
     def given(self, fixed: dict[int, float], number: dict[int, int]) -> Term:
         """Return the term of the other variables, renumbered, when some have fixed values."""
         held = {place: fixed[i] for place, i in enumerate(self.scope) if i in fixed}

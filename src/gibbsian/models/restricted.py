@@ -203,12 +203,14 @@ class RestrictedModel(LayeredModel):
         weighted = v * shares[:, None]
         return np.concatenate([weighted.sum(axis=0), shares @ h, (weighted.T @ h).ravel()])
 
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with a unit changed)`` in the columns of `flip_columns`."""
+    def conditional_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``log P(x) - log P(x with a unit changed)`` hidden units summed out."""
         from gibbsian.models.layer_flips import FlipSums, is_two_valued  # which is made of this class
 
         return (
-            FlipSums(self, self.visible.encode(np.asarray(x))).costs() if is_two_valued(self) else super().flip_costs(x)
+            FlipSums(self, self.visible.encode(np.asarray(x))).costs()
+            if is_two_valued(self)
+            else super().conditional_costs(x)
         )
 
     # -- rows that lack some cells, with zeros there ----------------------------------------------------------------

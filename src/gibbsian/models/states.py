@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain, Continuum, Domain
+from gibbsian.domain import AnyDomain, Categories, Continuum, Domain
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 
 
@@ -51,6 +52,24 @@ def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = Fals
         raise ArgumentError(f"{name} has {states.shape[1]} variables but the model has {model.n_variables}")
     check_values(model.domain, states, name, zeros)
     return states
+
+
+def checked_codes(model: Variables, codes: Any) -> np.ndarray:
+    """Return codes of rows as int8, or say what is wrong with them; the numbers themselves where variables are real."""
+    if isinstance(model.domain, Continuum):
+        return checked_states(model, codes)
+    return checked_states(_Coded(Categories(tuple(model.domain.cardinalities(model.n_variables).tolist()))), codes)
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """Variables whose values are their codes."""
+
+    domain: Categories
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.domain.sizes)
 
 
 def whole_numbers(x: Any, name: str) -> np.ndarray:
@@ -132,14 +151,6 @@ def checked_shares(weights: Any, n_states: int) -> np.ndarray:
     if given.shape != (n_states,):
         raise ArgumentError(f"weights has shape {given.shape}", f"give one for each of {n_states} states")
     return given / given.sum()
-
-
-def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
-    """Return what multiplies flip costs as an array of their shape."""
-    given = np.asarray(c, dtype=np.float64)
-    if given.shape != (n_states, n_columns):
-        raise ArgumentError(f"c has shape {given.shape} but the flip costs have {(n_states, n_columns)}")
-    return given
 
 
 def checked_fixed(

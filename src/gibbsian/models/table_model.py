@@ -10,17 +10,20 @@ from typing import Self
 
 import numpy as np
 
+from gibbsian.backends.numba import potts
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.backends.table_entries import Entries
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
+from gibbsian.graphs import Graph
 from gibbsian.models.base import ExponentialFamily
+from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_states
 from gibbsian.resources import require_memory
 
 
@@ -63,6 +66,11 @@ class Layout:
         steps = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
         return np.fromiter(steps, np.int64, int(self.scopes.sizes.sum()))
 
+    @cached_property
+    def n_singles(self) -> int:
+        """Number of tables of one variable, which stand first."""
+        return int((self.scopes.sizes == 1).sum())
+
     @property
     def size(self) -> int:
         """Number of entries of all tables."""
@@ -88,10 +96,64 @@ class Layout:
         others = other_pointers, members[places], self.strides[places]
         return Entries(pointers, self.offsets[held], self.strides[own], *others)
 
+    @cached_property
+    def orientation(self) -> Orientation:
+        """The tables of pairs as seen from each end."""
+        return Orientation(self.scopes.graph, self.cardinalities, self.offsets[self.n_singles : -1])
+
     def tables(self, theta: np.ndarray) -> list[np.ndarray]:
         """Cut a vector into the tables; they are views."""
         spans = zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
         return [theta[start:stop].reshape(shape) for start, stop, shape in spans]
+
+
+class Orientation:
+    """Tables of pairs as seen from each end: what sums and samplers want that go by variable.
+
+    Parameters
+    ----------
+    graph : Graph
+        The pairs.
+    sizes : ndarray of int
+        Number of values of each variable.
+    offsets : ndarray of int
+        Where the table of each edge begins.
+    """
+
+    def __init__(self, graph: Graph, sizes: np.ndarray, offsets: np.ndarray):
+        self.graph, self._sizes, self._offsets = graph, sizes, offsets - offsets[:1].sum()
+        indptr, heads, edge_of = graph.csr
+        # the number of values of each variable, rounded up: the length of a row in its blocks
+        self.widths = -(-sizes // potts.LANES) * potts.LANES
+        blocks = sizes[heads] * np.repeat(self.widths, np.diff(indptr))
+        # where the block of each neighbour begins, in the order of ``graph.csr``
+        self.starts = np.concatenate([[0], np.cumsum(blocks)])
+        self._arrays = self._offsets, indptr, heads, edge_of, sizes, self.starts, self.widths
+
+    @property
+    def size(self) -> int:
+        """Number of entries, with what rows are padded by."""
+        return int(self.starts[-1])
+
+    def of(self, couplings: np.ndarray) -> np.ndarray:
+        """Return the tables from both ends, all of a variable together."""
+        oriented = np.zeros(self.size)
+        potts.orient(couplings, *self._arrays, oriented)
+        return oriented
+
+    def folded(self, oriented: np.ndarray) -> np.ndarray:
+        """Return the sums of what both ends say of each entry."""
+        edges = self.graph.edges
+        couplings = np.zeros(int((self._sizes[edges[:, 0]] * self._sizes[edges[:, 1]]).sum()))
+        potts.fold(oriented, *self._arrays, couplings)
+        return couplings
+
+    def span(self, i: int) -> tuple[np.ndarray, np.ndarray, slice, int]:
+        """Return the neighbours of a variable, where their blocks begin among its own, where those stand, and a row."""
+        indptr, heads, _ = self.graph.csr
+        first, last = indptr[i], indptr[i + 1]
+        starts = self.starts[first:last] - self.starts[first]
+        return heads[first:last], starts, slice(*self.starts[[first, last]].tolist()), self.widths[i]
 
 
 class TableModel(ExponentialFamily):
@@ -188,17 +250,9 @@ class TableModel(ExponentialFamily):
             self.theta.size,
         )
 
-    def flip_costs(self, x: np.ndarray) -> np.ndarray:
-        """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
-        rows = self._rows(checked_states(self, x))
-        costs = kernels.flip_costs(rows, self.flip_columns, *self.layout.arrays, self.theta)
-        return np.ascontiguousarray(costs.T)
-
-    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
-        rows = self._rows(checked_states(self, x))
-        slopes = np.ascontiguousarray(checked_slopes(c, rows.shape[1], self.n_flip_columns).T)
-        return kernels.flip_costs_vjp(rows, slopes, self.flip_columns, *self.layout.arrays)
+    def _bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows."""
+        return bind_tables(self.layout, rows)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def factors(self) -> FactorGraph:

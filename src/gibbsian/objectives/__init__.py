@@ -5,7 +5,7 @@ An objective knows models through their contract only. To add one, drop a file i
 
 from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
 from gibbsian.objectives.conditional_likelihood import ConditionalLikelihood, ConditionalPseudolikelihood
-from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
 from gibbsian.objectives.priors import Laplace, Normal, StudentT
@@ -17,8 +17,8 @@ __all__ = [
     "OBJECTIVES",
     "ConditionalLikelihood",
     "ConditionalPseudolikelihood",
+    "ConditionalsObjective",
     "Equations",
-    "FlipCostObjective",
     "Function",
     "HiddenPseudolikelihood",
     "Laplace",

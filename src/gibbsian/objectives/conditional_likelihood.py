@@ -13,8 +13,9 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.inference.completions import value_indicators
 from gibbsian.models import Model
+from gibbsian.models.conditionals import Loss
 from gibbsian.objectives.base import OBJECTIVES, Function
-from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.settings import check, declared, free, number, positional
 
 TARGETS = (
@@ -84,7 +85,7 @@ class ConditionalLikelihood:
 
 @OBJECTIVES.register("conditional-pseudolikelihood")
 @declared(frozen=True)
-class ConditionalPseudolikelihood(FlipCostObjective):
+class ConditionalPseudolikelihood(ConditionalsObjective):
     """Minus the mean of ``sum_i log P(y_i | all other columns)`` over the targets i only.
 
     With one target it is the conditional likelihood; with several it needs no sum over their joint values.
@@ -99,15 +100,14 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     """
 
     name = "conditional pseudolikelihood"
-    kernel = staticmethod(logistic)
-    grouped = staticmethod(softmax)
+    loss = Loss(logistic, softmax)
     preconditioner = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
     joint_targets: ClassVar[bool] = False
 
     targets: Any = positional(kw_only=False, default=targets_setting())
 
-    def left_out(self, data: Dataset) -> np.ndarray | None:
-        """Return the flips of columns that are given."""
+    def masked(self, data: Dataset) -> np.ndarray | None:
+        """Return the costs of columns that are given."""
         if self.targets is None:
             return None
         given = np.ones(data.n_variables, bool)

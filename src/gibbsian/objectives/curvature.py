@@ -1,23 +1,20 @@
-"""What the second derivatives of objectives share: covariances of statistics, and differences of gradients."""
+"""What the second derivatives of objectives share: covariances of statistics."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
-from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model
+from gibbsian.models.conditionals.base import STATES_AT_ONCE
 
 FLOPS_PER_SECOND = 1e10  # of one BLAS core, about; predictions err on the safe side
-STEP = 1e-5  # of central differences: truncation and rounding are both near 1e-10
-STATES_AT_ONCE = 4096
 LARGEST_EXPONENT = 900.0  # predictions stop growing here, well before a float64 overflows
 
 
@@ -53,32 +50,3 @@ def covariance_of_statistics(model: Model) -> np.ndarray:
         centred = model.statistics(states) - mean
         covariance += (centred * probabilities[:, None]).T @ centred
     return covariance
-
-
-def symmetric_differences(
-    gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, max_seconds: float
-) -> np.ndarray:
-    """Return the second derivatives of a function, given its gradient."""
-    jacobian = differences(gradient, theta, max_seconds)
-    return (jacobian + jacobian.T) / 2
-
-
-def differences(gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, max_seconds: float) -> np.ndarray:
-    """Differentiate along each parameter in turn (its row), after a call or two that tell how long all will take."""
-    seconds = np.inf
-    for _ in range(2):  # the first may have compiled kernels
-        started = time.perf_counter()
-        gradient(theta)
-        seconds = 2 * theta.size * (time.perf_counter() - started)
-        if seconds <= max_seconds:
-            break
-    else:
-        raise TooExpensiveError(
-            f"the information about {theta.size} parameters needs {2 * theta.size} evaluations "
-            f"and would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
-            "raise `max_seconds`, or use bootstrap",
-        )
-    step = 10 * STEP  # the moments of large systems carry more rounding than one flip cost
-    return np.array(
-        [(gradient(theta + step * unit) - gradient(theta - step * unit)) / (2 * step) for unit in np.eye(theta.size)]
-    )

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.models.differences import differences
 from gibbsian.objectives.base import Function
-from gibbsian.objectives.curvature import differences
 from gibbsian.settings import check, declared, number, positional
 
 KINDS = ("biases", "interactions")
@@ -197,9 +197,9 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def flip_weights(self) -> Callable[[Any], Any] | None:
+    def slope_sums(self) -> Callable[[Any], Any] | None:
         """What a preconditioner is renewed from, where the function has it."""
-        return getattr(self.function, "flip_weights", None)
+        return getattr(self.function, "slope_sums", None)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""

@@ -11,8 +11,9 @@ from gibbsian.backends.numba.grouped_losses import half_exponentials
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.errors import ArgumentError
+from gibbsian.models.conditionals import Loss
 from gibbsian.objectives.base import OBJECTIVES, Function
-from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.settings import declared, flag, positional
 
 SKIP_DATA = (
@@ -24,7 +25,7 @@ SKIP_DATA = (
 
 @OBJECTIVES.register("probability-flow")
 @declared(frozen=True)
-class ProbabilityFlow(FlipCostObjective):
+class ProbabilityFlow(ConditionalsObjective):
     """The probability flow out of the data: ``sum_i sqrt(P(x with x_i flipped) / P(x))``, averaged over rows.
 
     Consistent, convex, and without a partition function. A variable with more than two values can change to each of the
@@ -48,8 +49,7 @@ class ProbabilityFlow(FlipCostObjective):
     """
 
     name = "probability flow"
-    kernel = staticmethod(half_exponential)
-    grouped = staticmethod(half_exponentials)
+    loss = Loss(half_exponential, half_exponentials)
 
     skip_data: bool = positional(kw_only=False, default=flag(False, SKIP_DATA))
 
@@ -59,8 +59,8 @@ class ProbabilityFlow(FlipCostObjective):
             raise ArgumentError("compares each row with all others", "leave it out on a cluster", argument="skip_data")
         return super().bind(model, data)
 
-    def left_out(self, data: Dataset) -> np.ndarray | None:
-        """Return the flips into the data, where they are skipped."""
+    def masked(self, data: Dataset) -> np.ndarray | None:
+        """Return the changes into the data, where they are skipped."""
         return flips_into_data(data) if self.skip_data else None
 
 

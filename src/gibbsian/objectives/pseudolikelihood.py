@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
+from gibbsian.models.conditionals import Loss
 from gibbsian.objectives.base import OBJECTIVES
-from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.settings import declared
 
 
 @OBJECTIVES.register("pseudolikelihood")
 @declared(frozen=True)
-class Pseudolikelihood(FlipCostObjective):
+class Pseudolikelihood(ConditionalsObjective):
     """Minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows.
 
     Consistent (H06 theorem 1), convex, and without a partition function. The expected step of contrastive divergence
@@ -27,8 +28,7 @@ class Pseudolikelihood(FlipCostObjective):
     """
 
     name = "pseudolikelihood"
-    kernel = staticmethod(logistic)
-    grouped = staticmethod(softmax)
+    loss = Loss(logistic, softmax)
     bounded = True
     takes_densities = True
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from gibbsian.backends.numba.flip_losses import squared_sigmoid
 from gibbsian.backends.numba.grouped_losses import squared_distance
+from gibbsian.models.conditionals import Loss
 from gibbsian.objectives.base import OBJECTIVES
-from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.settings import declared
 
 
 @OBJECTIVES.register("ratio-matching")
 @declared(frozen=True)
-class RatioMatching(FlipCostObjective):
+class RatioMatching(ConditionalsObjective):
     """The ratio-matching objective: ``sum_i P(the other value of x_i | the others)^2``, averaged over rows.
 
     Consistent, without a partition function, and bounded, so that a row the model finds impossible weighs no more
@@ -31,6 +32,5 @@ class RatioMatching(FlipCostObjective):
     """
 
     name = "ratio matching"
-    kernel = staticmethod(squared_sigmoid)
-    grouped = staticmethod(squared_distance)
+    loss = Loss(squared_sigmoid, squared_distance)
     bounded = True

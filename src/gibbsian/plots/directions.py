@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.von_mises_fisher import unit_rows, without_direction
+from gibbsian.models.mixtures.von_mises_fisher import unit_rows, without_direction
 from gibbsian.plots.canvas import Axes, axes, colour, counted, legend_below, plain, require
 
 MOST_POINTS = 5000  # more cannot be distinguished
@@ -44,7 +44,7 @@ def circle(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     own = np.arctan2(mixture.means_[:, 1], mixture.means_[:, 0])
     angles = _refined(np.linspace(-np.pi, np.pi, N_ANGLES), _around(own, mixture), np.pi)
     grid = np.column_stack([np.cos(angles), np.sin(angles)])
-    log_density = mixture.model_.log_weights(grid)
+    log_density = _log_density(mixture, grid)
     radius = 1.0 + 0.6 * np.exp(log_density - log_density.max())
     ax.plot(grid[:, 0], grid[:, 1], color="0.8", linewidth=1, zorder=1)
     ax.plot(radius * grid[:, 0], radius * grid[:, 1], color="0.25", linewidth=1.5, zorder=2, label="density")
@@ -87,7 +87,7 @@ def sphere(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     grid = np.stack(
         [np.cos(latitudes) * np.cos(longitudes), np.cos(latitudes) * np.sin(longitudes), np.sin(latitudes)], axis=-1
     )
-    density = np.exp(mixture.model_.log_weights(grid.reshape(-1, 3))).reshape(longitudes.shape)
+    density = np.exp(_log_density(mixture, grid.reshape(-1, 3))).reshape(longitudes.shape)
     picture = ax.pcolormesh(longitudes, latitudes, density, cmap="Greys", shading="gouraud", rasterized=True, zorder=0)
     rows, labels = _shown(mixture, X)
     for a, mean in enumerate(mixture.means_):
@@ -140,3 +140,9 @@ def _class_label(mixture: Any, a: int) -> str:
 def _title(mixture: Any, X: Any, what: str) -> str:
     classes = counted(len(mixture.means_), "class", "classes")
     return f"{classes} on the {what}, {counted(np.shape(X)[0], 'row')}"
+
+
+def _log_density(mixture: Any, points: np.ndarray) -> np.ndarray:
+    """Return the log-density of directions."""
+    model = mixture.model_
+    return model.family.log_evidence(model.theta, points)

@@ -59,7 +59,7 @@ def _tables_of(model: Any) -> tuple[np.ndarray, Entries]:
 def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
     """Each variable has its biases and a block of rows for each neighbour; its own values stand side by side."""
     n = model.n_variables
-    oriented, starts, widths = model.oriented
+    orientation = model.layout.orientation
     indptr, heads, _ = model.graph.csr
     degrees = np.diff(indptr)
     biases = model.layout.offsets[: n + 1]
@@ -67,8 +67,8 @@ def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
     is_bias = np.zeros(pointers[-1], bool)
     is_bias[pointers[:-1]] = True
     bases = np.empty(pointers[-1], np.int64)
-    bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + starts[:-1]
-    tables = np.concatenate([model.theta[: biases[-1]], oriented])
+    bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + orientation.starts[:-1]
+    tables = np.concatenate([model.theta[: biases[-1]], model.oriented])
     other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
-    others = other_pointers, heads, np.repeat(widths, degrees)
+    others = other_pointers, heads, np.repeat(orientation.widths, degrees)
     return tables, Entries(pointers, bases, np.ones_like(bases), *others)

@@ -44,6 +44,8 @@ class StoredModel:
         Figures that were followed.
     parts : tuple of StoredModel
         Models that this one is made of: the machines of a mixture.
+    carry : dict of str to ndarray
+        What of the learner's state `partial_fit` goes on from.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class StoredModel:
     history: dict[str, np.ndarray] = field(default_factory=dict)
     estimator: str = ""
     parts: tuple[StoredModel, ...] = ()
+    carry: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -107,6 +110,7 @@ def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]
     }
     tensors = {**{f"model.{name}": array for name, array in arrays.items()}, "trace": stored.trace.to_array()}
     tensors |= {f"history.{name}": np.asarray(values) for name, values in stored.history.items()}
+    tensors |= {f"carry.{name}": array for name, array in stored.carry.items()}
     if stored.moments is not None:
         tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
     for place, (_, own) in enumerate(parts):
@@ -144,6 +148,7 @@ def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredMo
         {name: tensors[f"history.{name}"] for name in header["history"]},
         header["estimator"],
         tuple(_rebuilt(part, within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"])),
+        within(tensors, "carry."),
     )
 
 

@@ -36,6 +36,7 @@ _COUNT = Plain((int, float), low=0, optional=True)
 _STORY = {
     "converged": Plain((bool,), optional=True),
     "reason": Plain((str,), optional=True),
+    "warning": Plain((str,), optional=True),
     "penalised": Plain((bool,), optional=True),
     "held_out": Plain((list, type(None)), optional=True),
     "trained": Record(
@@ -106,6 +107,7 @@ def _tensors(header: dict[str, Any], own: dict[str, np.ndarray], arrays: dict[st
         **{f"model.{name}": part for name, part in arrays.items()},
         **trace_and_history(header),
         **(shown if shown.keys() & own.keys() else {}),
+        **{name: Tensor(None, low=0) for name in own if name.startswith("carry.")},
     }
 
 

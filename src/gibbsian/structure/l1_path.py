@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.nodewise import LOSSES, DirectedModel
+from gibbsian.learners.nodewise import LOSSES, directed_pairs
+from gibbsian.models.conditionals import Pairs, WeightedRows, pairs_by_block
 from gibbsian.objectives import Function
 from gibbsian.progress import counted
 from gibbsian.startup import pandas
@@ -68,23 +68,23 @@ def l1_ebic(
     _check_path(gamma, n_penalties, ratio)
     problem = Problem.read(X, **options)
     problem.check(l1=1.0)
-    directed = DirectedModel(problem.independent())
-    function = LOSSES["rple"](directed, problem.spins)
+    pairs, theta = directed_pairs(problem.independent())
+    function = LOSSES["rple"](pairs, problem.spins)
     largest = largest_penalties(problem)
-    theta, n_biases = directed.start(), directed.model.n_biases
+    n_biases, owner = pairs.n_biases, pairs.owner
     judged, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
     steps = []
     for scale in counted(_scales(n_penalties, ratio), "penalties", n_penalties):
         penalties = scale * largest
-        theta = minimise(function, theta, np.where(directed.penalised, penalties[directed.owner], 0.0), tol=tol)
-        judged = _relax(function, theta, judged, directed.penalised, accuracy) if relaxed else theta
+        theta = minimise(function, theta, np.where(pairs.penalised, penalties[owner], 0.0), tol=tol)
+        judged = _relax(function, theta, judged, pairs.penalised, accuracy) if relaxed else theta
         present = theta[n_biases:] != 0
-        degrees = np.bincount(directed.owner[n_biases:], present, minlength=largest.size)
-        log_likelihoods = -problem.spins.total_weight * node_losses(directed, problem.spins, judged)
+        degrees = np.bincount(owner[n_biases:], present, minlength=largest.size)
+        log_likelihoods = -problem.spins.total_weight * node_losses(pairs, problem.spins, judged)
         steps.append((penalties, degrees, ebic(log_likelihoods, degrees, problem.spins, gamma), present))
     penalties, degrees, criteria, present = (np.array(column) for column in zip(*steps, strict=True))
     best = criteria.argmin(axis=0)
-    chosen = present[best[directed.owner[n_biases:]], np.arange(present.shape[1])]
+    chosen = present[best[owner[n_biases:]], np.arange(present.shape[1])]
     forward, backward = np.split(chosen, 2)
     kept = combine(forward, backward, rule)
     path = _nodewise_table(problem.data.names, penalties, degrees, criteria, best)
@@ -103,17 +103,15 @@ def largest_penalties(problem: Problem) -> np.ndarray:
     return largest
 
 
-def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np.ndarray:
+def node_losses(pairs: Pairs, data: Dataset, theta: np.ndarray) -> np.ndarray:
     """Return minus the mean conditional log-likelihood of each variable."""
-    return data.mean(partial(_losses_in, directed, theta))
+    return data.mean(partial(_losses_in, pairs, theta))
 
 
-def _losses_in(directed: DirectedModel, theta: np.ndarray, data: Dataset) -> np.ndarray:
-    shares, losses = data.weights / data.total_weight, np.zeros(data.n_variables)
-    for block in row_blocks(*data.states.shape):
-        costs = directed.flip_costs(data.states[block].astype(np.float64), theta)
-        losses += shares[block] @ np.logaddexp(0.0, -costs)
-    return losses
+def _losses_in(pairs: Pairs, theta: np.ndarray, data: Dataset) -> np.ndarray:
+    bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
+    blocks = bound.costs_by_block(theta)
+    return sum(bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
 
 
 def ebic(log_likelihood: Any, n_parameters: Any, data: Dataset, gamma: float) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import LEARNERS
-from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
+from gibbsian.learners.nodewise import LOSSES, directed_pairs, noise_level
 from gibbsian.startup import pandas
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
@@ -58,15 +58,16 @@ def screening(
     """
     problem = Problem.read(X, **options)
     problem.check(l1=1.0)
-    directed = DirectedModel(problem.independent())
-    penalty = LEARNERS.create(loss, l1=l1).penalty(directed.model, problem.spins)
+    model = problem.independent()
+    pairs, start = directed_pairs(model)
+    penalty = LEARNERS.create(loss, l1=l1).penalty(model, problem.spins)
     if threshold is None:
         threshold = ABOVE_NOISE * noise_level(problem.spins.n_variables, problem.spins.total_weight)
     if not threshold >= 0:
         raise ArgumentError("must be zero or positive", argument="threshold", value=threshold)
-    function = LOSSES[loss](directed, problem.spins)
-    theta = minimise(function, directed.start(), np.where(directed.penalised, penalty, 0.0), tol=tol)
-    _, forward, backward = directed.split(theta)
+    function = LOSSES[loss](pairs, problem.spins)
+    theta = minimise(function, start, np.where(pairs.penalised, penalty, 0.0), tol=tol)
+    forward, backward = np.split(pairs.split(theta)[1], 2)
     kept = _beyond(forward, backward, threshold, rule)
     path = _table(problem, forward, backward, penalty, threshold, kept)
     return problem.answer(kept, path, loss)

@@ -138,6 +138,8 @@ def standard_errors(
     """
     check_is_fitted(machine)
     model, unit = machine.model_, machine.temperature
+    if warning := machine.result_.warning:
+        raise DataError(f"a degenerate fit has no errors ({warning})", "fit fewer classes, or from other starts")
     data = machine._shown(model, drop_empty_rows(machine._read(X, sample_weight=sample_weight)))
     learner, row_weights = fitted_learner(machine, data), RowWeights.of(data, weights)
     if kind not in ("auto", "sandwich", "fisher"):

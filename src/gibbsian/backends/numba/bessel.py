@@ -1,4 +1,7 @@
-"""Ratios and logarithms of modified Bessel functions, one value at a time (mathematics: `gibbsian.models.bessel`)."""
+"""Ratios and logarithms of modified Bessel functions, one value at a time.
+
+The mathematics is told in `gibbsian.models.mixtures.von_mises_fisher`.
+"""
 
 import math
 

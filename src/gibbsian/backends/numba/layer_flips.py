@@ -59,7 +59,7 @@ def _flipped_log_sum(fields, weights, change, low, step, means, factors):
 
 
 @njit(cache=True, nogil=True)
-def flip_costs(values, fields, log_sums, biases, weights, low, step, hidden_low, hidden_step, costs):
+def costs(values, fields, log_sums, biases, weights, low, step, hidden_low, hidden_step, costs):
     """Put ``log P(v) - log P(v with unit i at its other value)`` into ``costs[m, i]``; biases are those of T = 1."""
     means, factors = np.empty(fields.shape[1]), np.empty(fields.shape[1])
     for i in range(weights.shape[0]):

@@ -1,6 +1,6 @@
 """Sums over the local states of the variables of a sparse pairwise model.
 
-The cost of flipping a variable depends on its own value and its neighbours' alone. Local state r of variable i is the
+The cost of a variable depends on its own value and its neighbours' alone. Local state r of variable i is the
 number whose bits, highest first, are its own value and its neighbours' in CSR order, 1 for the upper value; it stands
 at ``offsets[i] + r`` of a table. Each kernel works on one thread and leaves the interpreter free.
 """
@@ -51,13 +51,13 @@ def count(x, shares, columns, own, neighbours, indptr, offsets, table):
 
 
 @njit(cache=True, nogil=True)
-def flip_costs(first, last, indptr, offsets, weights, biases, low, gap, scale):
-    """Flip costs of every local state of the variables ``first .. last - 1``; fields are built by doubling."""
-    costs = np.empty(offsets[last] - offsets[first])
+def costs(first, last, indptr, offsets, weights, biases, low, gap):
+    """Costs of every local state of the variables ``first .. last - 1``; fields are built by doubling."""
+    found = np.empty(offsets[last] - offsets[first])
     for i in range(first, last):
         start = offsets[i] - offsets[first]
         half = (offsets[i + 1] - offsets[i]) // 2
-        lower, upper = costs[start : start + half], costs[start + half : start + 2 * half]
+        lower, upper = found[start : start + half], found[start + half : start + 2 * half]
         lower[0] = biases[i] + low * weights[indptr[i] : indptr[i + 1]].sum()
         size = 1
         for position in range(indptr[i + 1] - 1, indptr[i] - 1, -1):  # the last neighbour is the lowest bit
@@ -66,14 +66,14 @@ def flip_costs(first, last, indptr, offsets, weights, biases, low, gap, scale):
                 lower[size + r] = lower[r] + step
             size *= 2
         for r in range(half):
-            upper[r] = scale * lower[r]
-            lower[r] *= -scale
-    return costs
+            upper[r] = gap * lower[r]
+            lower[r] *= -gap
+    return found
 
 
 @njit(cache=True, nogil=True)
-def add_flip_costs_vjp(c, first, last, indptr, offsets, edge_of, low, gap, scale, bias_slopes, coupling_slopes):
-    """Add the gradient of ``sum(c * flip costs)`` over the same local states; overwrites c.
+def add_costs_vjp(c, first, last, indptr, offsets, coupling_of, low, gap, bias_slopes, coupling_slopes):
+    """Add the gradient of ``sum(c * costs)`` over the same local states; overwrites c.
 
     Folding the table in two, bit by bit, leaves the sum over the states with that bit in the upper half.
     """
@@ -83,7 +83,7 @@ def add_flip_costs_vjp(c, first, last, indptr, offsets, edge_of, low, gap, scale
         slopes = c[start : start + half]
         total = 0.0
         for r in range(half):
-            slopes[r] = scale * (c[start + half + r] - slopes[r])
+            slopes[r] = gap * (c[start + half + r] - slopes[r])
             total += slopes[r]
         bias_slopes[i] += total
         size = half
@@ -93,4 +93,4 @@ def add_flip_costs_vjp(c, first, last, indptr, offsets, edge_of, low, gap, scale
             for r in range(size):
                 raised += slopes[size + r]
                 slopes[r] += slopes[size + r]
-            coupling_slopes[edge_of[position]] += low * total + gap * raised
+            coupling_slopes[coupling_of[position]] += low * total + gap * raised

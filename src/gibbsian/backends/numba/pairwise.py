@@ -96,7 +96,7 @@ def sign_and_sum(values, x, scale):
 
 @njit(cache=True, nogil=True)
 def add_biases_with_signs(fields, biases, x, scale):
-    """Turn coupling fields into flip costs in place: add the biases, scale, and give them the signs of x."""
+    """Turn coupling fields into costs in place: add the biases, scale, and give them the signs of x."""
     n_states, n = x.shape
     for m in range(n_states):
         row, states = fields[m], x[m]
@@ -123,8 +123,8 @@ def by_variable(x):
 
 
 @njit(cache=True, nogil=True)
-def fill_sparse_flip_costs(costs, x, first, last, indptr, heads, weights, biases, low, high, scale):
-    """Write the flip costs of the variables ``first .. last - 1`` to `costs`, by variable.
+def fill_sparse_costs(costs, x, first, last, indptr, heads, weights, biases, low, high, scale):
+    """Write the costs of the variables ``first .. last - 1`` to `costs`, by variable.
 
     States are int8, and choosing between two products is cheaper than turning them into floats.
     """
@@ -157,8 +157,8 @@ def _total_where_upper(values, states):
 
 
 @njit(cache=True, nogil=True)
-def add_sparse_flip_costs_vjp(x, c, first, last, indptr, heads, edge_of, low, high, scale, biases, couplings):
-    """Add the gradient of ``sum(c * flip costs)`` for the variables ``first .. last - 1``, by variable; overwrites c.
+def add_sparse_costs_vjp(x, c, first, last, indptr, heads, edge_of, low, high, scale, biases, couplings):
+    """Add the gradient of ``sum(c * costs)`` for the variables ``first .. last - 1``, by variable; overwrites c.
 
     It goes to `biases` and `couplings`. An edge is met from both its ends, and each adds its part.
     """

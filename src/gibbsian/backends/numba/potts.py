@@ -54,7 +54,7 @@ def _add_row(target, row):
 
 @njit(cache=True, nogil=True)
 def fill_costs(costs, codes, i, biases, heads, starts, oriented, width):
-    """Flip costs of variable i, one column for each value; or one column in all, for the other of two values.
+    """Costs of variable i, one column for each value.
 
     `biases`, `heads` and `starts` are those of variable i and its neighbours.
     """
@@ -66,30 +66,23 @@ def fill_costs(costs, codes, i, biases, heads, starts, oriented, width):
             start = starts[p] + state[heads[p]] * width
             _add_row(field, oriented[start : start + width])
         own = state[i]
-        if costs.shape[1] < biases.size:
-            costs[m, 0] = field[own] - field[1 - own]
-        else:
-            for a in range(biases.size):
-                costs[m, a] = field[own] - field[a]
+        for a in range(biases.size):
+            costs[m, a] = field[own] - field[a]
 
 
 @njit(cache=True, nogil=True)
 def add_costs_vjp(c, codes, i, heads, starts, width, bias_slopes, oriented):
-    """Add the gradient of ``sum(c * flip costs of variable i)`` to that of the biases and of the oriented tables."""
+    """Add the gradient of ``sum(c * costs of variable i)`` to that of the biases and of the oriented tables."""
     slopes = np.zeros(width)
     for m in range(len(codes)):
         state = codes[m]
         own = state[i]
         slopes[:] = 0.0
-        if c.shape[1] < bias_slopes.size:
-            slopes[1 - own] = -c[m, 0]
-            slopes[own] = c[m, 0]
-        else:
-            total = 0.0
-            for a in range(c.shape[1]):
-                slopes[a] = -c[m, a]
-                total -= slopes[a]
-            slopes[own] += total
+        total = 0.0
+        for a in range(c.shape[1]):
+            slopes[a] = -c[m, a]
+            total += c[m, a]
+        slopes[own] += total
         for a in range(bias_slopes.size):
             bias_slopes[a] += slopes[a]
         for p in range(heads.size):

@@ -65,10 +65,10 @@ def _add_change_slopes(slopes, places, codes, stride, value, totals):
 
 
 @njit(cache=True, nogil=True)
-def flip_costs(rows, columns, indptr, members, strides, offsets, theta):
-    """Flip costs, one row for each column: ``columns`` is None for one each, else where those of a variable begin."""
+def costs(rows, columns, indptr, members, strides, offsets, theta):
+    """Costs of changed values by column: ``columns`` is None for one each, else where those of a variable begin."""
     n_states = rows.shape[1]
-    costs = np.zeros((len(rows) if columns is None else columns[-1], n_states))
+    found = np.zeros((len(rows) if columns is None else columns[-1], n_states))
     places = np.empty(n_states, np.int64)
     for k in range(indptr.size - 1):
         span = slice(indptr[k], indptr[k + 1])
@@ -76,16 +76,16 @@ def flip_costs(rows, columns, indptr, members, strides, offsets, theta):
         for p in range(indptr[k], indptr[k + 1]):
             i = members[p]
             if columns is None:
-                _add_changes(costs[i], places, rows[i], strides[p], -1, theta)
+                _add_changes(found[i], places, rows[i], strides[p], -1, theta)
             else:
                 for value in range(columns[i + 1] - columns[i]):
-                    _add_changes(costs[columns[i] + value], places, rows[i], strides[p], value, theta)
-    return costs
+                    _add_changes(found[columns[i] + value], places, rows[i], strides[p], value, theta)
+    return found
 
 
 @njit(cache=True, nogil=True)
-def flip_costs_vjp(rows, c, columns, indptr, members, strides, offsets):
-    """Gradient of ``sum(c * flip costs)``, with c and the costs one row for each column."""
+def costs_vjp(rows, c, columns, indptr, members, strides, offsets):
+    """Gradient of ``sum(c * costs)``, with c and the costs one row for each column."""
     totals, places = np.zeros(offsets[-1]), np.empty(rows.shape[1], np.int64)
     for k in range(indptr.size - 1):
         span = slice(indptr[k], indptr[k + 1])

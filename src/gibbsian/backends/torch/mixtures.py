@@ -33,7 +33,7 @@ class Blocks(list):
     kept: Any = None
 
 
-def share(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, np.ndarray, np.ndarray]:
+def e_step(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the free energy, the weight of each class and its sums."""
     device = there()
     if blocks.kept is None:

@@ -1,4 +1,4 @@
-"""Points far apart by k-means++ (Arthur and Vassilvitskii, 2007), of dense or sparse rows."""
+"""Starting points of classes by k-means++ (Arthur and Vassilvitskii, 2007), of dense or sparse rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
 from gibbsian.resources import require_memory
 
 
-def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np.ndarray:
+def kmeans_plusplus(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np.ndarray:
     """Return the places of points: each the best of a few drawn in proportion to weight and squared distance.
 
     The best leaves the least weighted sum of squared distances to the nearest chosen point. Numbers are drawn as

@@ -1,4 +1,4 @@
-"""Objectives on flip costs against their formulas, in both memory orders, on every road, and where numbers are huge."""
+"""Objectives on conditionals against their formulas, in both memory orders, on every road, and at huge numbers."""
 
 import itertools
 
@@ -9,10 +9,11 @@ import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.learners import ObjectiveLearner, run
-from gibbsian.models import LocalStates
+from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.conditionals.pairs import LocalPairs, Pairs
 from gibbsian.objectives import (
     OBJECTIVES,
-    FlipCostObjective,
+    ConditionalsObjective,
     ProbabilityFlow,
     Pseudolikelihood,
     RatioMatching,
@@ -21,7 +22,7 @@ from gibbsian.objectives import (
 from gibbsian.objectives.probability_flow import flips_into_data
 from systems import exact_law, random_model, sampled_data
 
-FLIP_OBJECTIVES = [name for name in OBJECTIVES if isinstance(OBJECTIVES.create(name), FlipCostObjective)]
+BY_CONDITIONALS = [name for name in OBJECTIVES if isinstance(OBJECTIVES.create(name), ConditionalsObjective)]
 
 
 def sigmoid(u):
@@ -41,7 +42,7 @@ def kernel(request):
     return request.param
 
 
-@pytest.fixture(params=FLIP_OBJECTIVES)
+@pytest.fixture(params=BY_CONDITIONALS)
 def objective(request):
     return OBJECTIVES.create(request.param)
 
@@ -51,11 +52,11 @@ def take(monkeypatch):
     """Return a function that sends small graphs down a road: dense or sparse through the rows, or local states."""
 
     def choose(road, cells=2**16):
-        monkeypatch.setattr("gibbsian.models.pairwise.ALWAYS_DENSE_UP_TO", 64 if road == "dense" else 0)
-        monkeypatch.setattr("gibbsian.models.pairwise.DENSE_ABOVE", 0.0 if road == "dense" else 1.1)
-        monkeypatch.setattr("gibbsian.models.pairwise.SPARSE_CELLS", cells)
-        monkeypatch.setattr("gibbsian.models.local_states.PIECE", cells)
-        monkeypatch.setattr("gibbsian.models.local_states.LEAST_GAIN", 0.0 if road == "local" else np.inf)
+        monkeypatch.setattr("gibbsian.graphs.ALWAYS_DENSE_UP_TO", 64 if road == "dense" else 0)
+        monkeypatch.setattr("gibbsian.graphs.DENSE_ABOVE", 0.0 if road == "dense" else 1.1)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.SPARSE_CELLS", cells)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.PIECE", cells)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.LEAST_GAIN", 0.0 if road == "local" else np.inf)
 
     return choose
 
@@ -178,7 +179,7 @@ class TestSkippingData:
         data = sampled_data(model, 8, rng)
         held = set(map(tuple, data.states.tolist()))
         into_data, flow = np.zeros(data.states.shape, dtype=bool), 0.0
-        costs = model.flip_costs(data.states)
+        costs = model.conditionals(data.codes, by_row=True).costs(model.theta)
         for m, state in enumerate(data.states):
             for i in range(4):
                 flipped = state.copy()
@@ -246,8 +247,8 @@ class TestRoads:
         self, objective, domain, road, bias, rng, take, monkeypatch
     ):
         take(road)
-        monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
-        monkeypatch.setattr("gibbsian.models.pairwise.SAMPLED_CELLS", 256)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.MANY_CELLS", 1)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.SAMPLED_CELLS", 256)
         model = random_model(GRAPHS["grid"], rng, domain, bias=bias)
         data = sampled_data(model, 300, rng)
         value, gradient = objective.bind(model, data)(model.theta)
@@ -258,9 +259,9 @@ class TestRoads:
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("graph", [gb.graphs.grid(4, 5), gb.graphs.complete(40)])
     def test_so_is_one_that_goes_by_tables(self, objective, domain, graph, bias, rng, monkeypatch):
-        monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
+        monkeypatch.setattr("gibbsian.models.conditionals.pairs.MANY_CELLS", 1)
         for name, value in {"WORTH_TABLES": 1, "TABLED_CELLS": 8192}.items():
-            monkeypatch.setattr(f"gibbsian.models.pairwise.{name}", value)
+            monkeypatch.setattr(f"gibbsian.models.conditionals.pairs.{name}", value)
         model = random_model(graph, rng, domain, bias=bias)
         states = model.domain.from_codes(rng.integers(0, 2, (300, graph.n_nodes)))
         for weights in (None, rng.random(300)):
@@ -284,26 +285,6 @@ class TestRoads:
             assert value == pytest.approx(expected_value, rel=1e-13)
             np.testing.assert_allclose(gradient, expected_gradient, atol=1e-13)
 
-    def test_a_model_with_the_two_verbs_alone_is_enough(self, objective, domain, rng, take):
-        class Verbs:
-            """A model that offers neither `flip_loss` nor local states."""
-
-            def __init__(self, model):
-                self.model = model
-                self.flip_costs, self.flip_costs_vjp = model.flip_costs, model.flip_costs_vjp
-                self.flip_columns = None
-
-            def replace(self, theta):
-                return Verbs(self.model.replace(theta))
-
-        take("dense")
-        model = random_model(gb.graphs.grid(2, 3), rng, domain)
-        data = sampled_data(model, 30, rng)
-        value, gradient = objective.bind(Verbs(model), data)(model.theta)
-        own_value, own_gradient = value_and_gradient(objective, model, data)
-        assert value == own_value
-        np.testing.assert_array_equal(gradient, own_gradient)
-
     @pytest.mark.parametrize("road", ["sparse", "local"])
     def test_same_bits_for_one_and_two_threads(self, objective, road, rng, take):
         """A grid of more cells than one block and more local states than one piece."""
@@ -319,34 +300,32 @@ class TestRoads:
 
 
 class TestLocalStates:
-    def test_shares_are_those_of_the_states_that_show_them(self, rng):
+    def test_weights_are_those_of_the_rows_that_show_them(self, rng):
         graph = gb.graphs.grid(2, 3)
-        x = np.where(rng.random((20, 6)) < 0.5, 1, -1).astype(np.int8)
-        shares = rng.random(20)
-        local = LocalStates(graph)
-        for piece in local.pieces():
-            local.count(x, shares, piece)
+        codes, shares = rng.integers(0, 2, (20, 6), np.int8), rng.random(20)
+        local = LocalPairs(Pairs(graph, True, -1.0, 2.0), WeightedRows.of(codes, shares))
         for i in range(6):
-            table = local.shares[local.offsets[i] : local.offsets[i + 1]]
-            shown = (x[:, [i, *graph.neighbours(i)]] > 0).astype(int)
+            table = local.weights[local.offsets[i] : local.offsets[i + 1]]
+            shown = codes[:, [i, *graph.neighbours(i)]]
             for r, states in enumerate(itertools.product([0, 1], repeat=shown.shape[1])):
-                assert table[r] == pytest.approx(shares[(shown == states).all(axis=1)].sum(), abs=1e-15)
+                expected = shares[(shown == states).all(axis=1)].sum() / shares.sum()
+                assert table[r] == pytest.approx(expected, abs=1e-15)
 
     def test_pieces_cover_every_variable_once(self, monkeypatch):
-        local = LocalStates(gb.graphs.grid(5, 7))
+        rows = WeightedRows.of(np.zeros((1, 35), np.int8))
         for size in (1, 50, 10_000):
-            monkeypatch.setattr("gibbsian.models.local_states.PIECE", size)
+            monkeypatch.setattr("gibbsian.models.conditionals.pairs.PIECE", size)
+            local = LocalPairs(Pairs(gb.graphs.grid(5, 7), True, -1.0, 2.0), rows)
             covered = [i for piece in local.pieces() for i in range(piece.start, piece.stop)]
             assert covered == list(range(35))
 
     def test_are_used_where_they_are_few(self):
-        grid = gb.PairwiseModel.zeros(gb.graphs.grid(10, 10))
-        assert grid.local_states(1000) is not None
-        assert grid.local_states(50) is None  # as many local states as cells of the data
+        assert LocalPairs.are_few(gb.graphs.grid(10, 10), 1000)
+        assert not LocalPairs.are_few(gb.graphs.grid(10, 10), 50)  # as many local states as cells of the data
 
     def test_a_hub_is_refused(self):
         star = gb.graphs.from_edges([(0, leaf) for leaf in range(1, 3000)], 3000)
-        assert gb.PairwiseModel.zeros(star).local_states(10**6) is None
+        assert not LocalPairs.are_few(star, 10**6)
 
 
 def test_huge_parameters_still_lead_downhill(objective, rng):

@@ -1,4 +1,4 @@
-"""Rows shared among classes: ``log P(x, a) = S(x) . theta_a + offset_a``, so one E-step serves all such mixtures.
+"""Rows and classes: ``log P(x, a) = S(x) . eta_a + offset_a``, so one E-step serves all mixtures of such families.
 
 Rows go through in blocks that fit the cache; sums over blocks do not depend on the number of threads.
 """
@@ -25,8 +25,6 @@ WORTH_THREADS = 2**23
 PRODUCTS_A_CELL = 4
 # Narrow rows are cut as if they had this many columns: their scores and shares take memory too.
 LEAST_WIDTH = 32
-# Share of all weight below which a class has no rows.
-EMPTY = 1e-14
 
 Block = tuple[Any, np.ndarray]
 Result = TypeVar("Result")
@@ -45,10 +43,10 @@ def blocks_of(features: Any, weights: np.ndarray) -> list[Block]:
     return (list if twins is None else twins.Blocks)((features[block], weights[block]) for block in _cuts(features))
 
 
-def share(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, ClassSums]:
+def e_step(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, ClassSums]:
     """Give each row to the classes, or to its best one; return the free energy and the sums of each class."""
     if (twins := twin("mixtures")) is not None:
-        energy, *found = twins.share(blocks, theta, offsets, hard)
+        energy, *found = twins.e_step(blocks, theta, offsets, hard)
         return energy, ClassSums(*found)
     assign = hard_assignment if hard else soft_assignment
 
@@ -116,41 +114,12 @@ def over_blocks(kernel: Callable[..., Result], rows: np.ndarray, *by_row: np.nda
     return [one for part in _in_threads(some, blocks, PRODUCTS_A_CELL * rows.size) for one in part]
 
 
-def posterior(scores: np.ndarray) -> np.ndarray:
+def responsibilities(scores: np.ndarray) -> np.ndarray:
     """Return ``P(class | x)`` from ``log P(x, class)``; a row that no class can explain is shared equally."""
     highest = scores.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         shares = np.exp(np.where(highest == -np.inf, 0.0, scores - highest))
     return shares / shares.sum(axis=1, keepdims=True)
-
-
-# -- weights of classes -----------------------------------------------------------------------------------------------
-def class_weights(mass: np.ndarray, free: bool = True) -> np.ndarray:
-    """Return the share of each class, or equal shares."""
-    if free:
-        kept = np.where(is_empty(mass), 0.0, mass)
-        return kept / kept.sum()
-    return np.full(len(mass), 1.0 / len(mass))
-
-
-def log_weights(weights: np.ndarray) -> np.ndarray:
-    """Return the logarithms, minus infinity for a class of weight zero."""
-    with np.errstate(divide="ignore"):
-        return np.log(weights)
-
-
-def is_empty(mass: np.ndarray) -> np.ndarray:
-    """Say which classes have lost all their rows, up to rounding."""
-    return mass <= EMPTY * mass.sum()
-
-
-def emptied(mass: np.ndarray) -> str:
-    """Say in words which class has lost all its rows; the empty string when none has."""
-    empty = is_empty(mass)
-    if not empty.any():
-        return ""
-    number = int(np.flatnonzero(empty)[0])
-    return f"class {number} has lost all its rows and keeps its last parameters: ask for fewer classes or more starts"
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------

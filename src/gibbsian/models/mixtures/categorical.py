@@ -1,0 +1,211 @@
+"""Latent classes: columns of labels that are independent within a class. S(x) is the row written one-hot.
+
+A missing cell has no entry there: independent columns are summed out by leaving them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from gibbsian.backends.classes import ClassSums
+from gibbsian.errors import ArgumentError
+from gibbsian.models.family import FAMILIES, Parts
+from gibbsian.models.file_parts import COUNT, PartsInFile, Tensor, reals, refuse
+from gibbsian.models.interactions import Interactions, of_classes
+from gibbsian.models.mixtures.base import (
+    Array,
+    ExponentialMixtureFamily,
+    class_weights,
+    empty_classes,
+    log_shares,
+    tangents,
+)
+from gibbsian.models.variables import Variables
+
+
+class LatentClassParts(NamedTuple):
+    """The share of each class, and the probability of each value of each column, columns side by side."""
+
+    weights: Array
+    probabilities: Array
+
+
+@FAMILIES.register("categorical-mixture", classes=True)
+@dataclass(frozen=True, eq=False)
+class LatentClassFamily(ExponentialMixtureFamily):
+    """Mixtures of distributions whose columns of labels are independent within a class (latent class analysis).
+
+    Parameters
+    ----------
+    n_components : int
+        k, the number of classes.
+    columns : Variables
+        The values of each column.
+    smoothing : float or array of shape (n_values,), default=0.01
+        Rows of each value added to every class: a Dirichlet prior, part of the free energy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models import LatentClassFamily
+    >>> from gibbsian.models.variables import Variables
+    >>> family = LatentClassFamily(1, Variables.categories((2, 2)))
+    >>> theta = family.join([1.0], [0.0, 1.0, 0.5, 0.5])
+    >>> np.exp(family.log_evidence(theta, np.array([[1, 0]]))).round(3)
+    array([0.5])
+    """
+
+    n_components: int
+    columns: Variables
+    smoothing: Any = 0.01
+    parts: ClassVar[type[Any]] = LatentClassParts
+    parts_in_file: ClassVar[PartsInFile] = {
+        "n_components": COUNT,
+        "smoothing": Tensor(("values",), low=0),
+        "theta": reals("parameters"),
+    }
+
+    def __post_init__(self) -> None:
+        """Write the smoothing out for each value."""
+        each = np.broadcast_to(np.asarray(self.smoothing, dtype=float), self.starts[-1:])
+        object.__setattr__(self, "smoothing", each)
+
+    @cached_property
+    def starts(self) -> Array:
+        """Where the values of each column begin among the one-hot columns, and the end."""
+        return np.concatenate([[0], np.cumsum(self.columns.sizes, dtype=np.int64)])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the weights and the probabilities."""
+        return (self.n_components,), (self.n_components, int(self.starts[-1]))
+
+    @property
+    def n_free(self) -> int:
+        """Number of parameters: one less than the values of each column, for each class, and the weights."""
+        k = self.n_components
+        return k * (int(self.starts[-1]) - self.n_columns) + k - 1
+
+    def free_directions(self, theta: Array) -> Array:
+        """Return the directions of shares that sum to one: the weights, and the values of each column and class."""
+        sizes = [self.n_components, *np.tile(np.diff(self.starts), self.n_components)]
+        return tangents([np.ones(size) for size in sizes])
+
+    def require_distribution(self, theta: Array) -> None:
+        """Raise `ArgumentError` unless weights, and the probabilities of each column, add up to one."""
+        super().require_distribution(theta)
+        probabilities = self.split(theta).probabilities
+        totals = np.add.reduceat(probabilities, self.starts[:-1], axis=1)
+        if (probabilities < 0).any() or not np.isclose(totals, 1.0, rtol=1e-6).all():
+            raise ArgumentError("must hold probabilities that add up to 1 for each column", argument="theta")
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter: a class, or a column, the code of its value and the class."""
+        values = [
+            f"{name}={code}" for name, size in zip(names, self.columns.sizes, strict=True) for code in range(size)
+        ]
+        classes = range(self.n_components)
+        return [*(f"weights[{a}]" for a in classes), *(f"P({value} | {a})" for a in classes for value in values)]
+
+    def interactions(self, theta: Array) -> Interactions:
+        """Return each class as a hidden unit, and by how much it changes the probabilities of each column's values.
+
+        For two values that of the upper one; else the total variation distance.
+        """
+        weights, probabilities = self.split(theta)
+        change = probabilities - weights @ probabilities
+        if self.columns.two_valued:
+            return of_classes(change[:, 1::2], "difference of probability")
+        distances = np.add.reduceat(np.abs(change), self.starts[:-1], axis=1) / 2
+        return of_classes(distances, "difference of probabilities", signed=False)
+
+    # -- the distribution ---------------------------------------------------------------------------------------------
+    def points(self, x: Array, mask: Array | None, origin: Array) -> Any:
+        """Return the rows written one-hot, as a CSR array; missing cells have no entry."""
+        return one_hot(self.columns, x, mask)
+
+    def natural(self, theta: Array, by_cell: bool) -> tuple[Array, Array]:
+        """Return the log-probabilities and log-weights; a value never seen counts as all but impossible."""
+        weights, probabilities = self.split(theta)
+        return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_shares(weights)
+
+    def peak(self, eta: Array) -> Array:
+        """Return the most probable row under each row of natural parameters: column by column."""
+        best = [part.argmax(axis=1) for part in np.split(eta, self.starts[1:-1], axis=1)]
+        return np.column_stack(best).astype(np.int8)
+
+    def sample(self, theta: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw rows of codes and their classes."""
+        probabilities, classes = self.split(theta).probabilities, self.draw_classes(theta, n, rng)
+        starts, codes = self.starts, np.empty((n, self.n_columns), dtype=np.int8)
+        for j in range(self.n_columns):
+            steps = np.cumsum(probabilities[classes, starts[j] : starts[j + 1]], axis=1)
+            codes[:, j] = (rng.random((n, 1)) * steps[:, -1:] >= steps[:, :-1]).sum(axis=1)
+        return codes, classes
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def penalty(self, theta: Array) -> float:
+        """Return minus the log of the Dirichlet prior, up to a constant."""
+        return -float((self.natural(theta, False)[0] @ self.smoothing).sum()) if self.smoothing.any() else 0.0
+
+    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
+        """Return the shares of the classes and frequencies among present cells, smoothed."""
+        counts, starts = sums.sums + self.smoothing, self.starts
+        sizes = np.diff(starts)
+        totals = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), sizes, axis=1)
+        probabilities = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / sizes, sizes))
+        if theta is not None and not self.smoothing.any():
+            kept = self.split(theta).probabilities
+            probabilities = np.where(empty_classes(sums.mass)[:, None], kept, probabilities)
+        return self.join(class_weights(sums.mass), probabilities)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+    def to_parts(self) -> Parts:
+        """Return what a file keeps besides the coding, which has the columns."""
+        return Parts({"n_components": self.n_components}, {"smoothing": self.smoothing})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, variables: Variables) -> Self:
+        """Build the family from what a file keeps."""
+        if len(parts.arrays["smoothing"]) != sum(variables.sizes):
+            refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(parts.arrays['smoothing'])}")
+        k: Any = parts.plain["n_components"]
+        return cls(k, variables, parts.arrays["smoothing"])
+
+
+def smoothing_to_frequencies(data: Any, columns: Variables, smoothing: float) -> Array:
+    """Return as many rows for a column as `smoothing` of each value has, its values as frequent as in the data.
+
+    The frequencies are smoothed alike, so that a value that was never seen stays possible.
+    """
+    sizes = np.array(columns.sizes)
+    counts = data.reduce(partial(_value_counts, columns)) + smoothing
+    totals = np.add.reduceat(counts, np.cumsum(sizes) - sizes)
+    return smoothing * counts * np.repeat(sizes / np.where(totals > 0, totals, 1.0), sizes)
+
+
+def _value_counts(columns: Variables, data: Any) -> Array:
+    return data.weights @ one_hot(columns, data.codes, data.missing)
+
+
+def one_hot(columns: Variables, codes: Array, mask: Array | None = None) -> Any:
+    """Return rows of codes written one-hot, as a CSR array; missing cells have no entry."""
+    starts = np.concatenate([[0], np.cumsum(columns.sizes, dtype=np.int64)])
+    places = codes.astype(np.int64) + starts[:-1]
+    shape = (len(places), int(starts[-1]))
+    if mask is None:
+        ends = np.arange(len(places) + 1) * places.shape[1]
+        return sparse.csr_array((np.ones(places.size), places.ravel(), ends), shape)
+    ends = np.concatenate([[0], np.cumsum((~mask).sum(axis=1))])
+    return sparse.csr_array((np.ones(ends[-1]), places[~mask], ends), shape)
