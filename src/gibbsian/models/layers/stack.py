@@ -51,7 +51,6 @@ class LayeredFamily:
         "layers": Listed(LAYER),
         "theta": Tensor(("parameters",), ("float64", "float32")),
     }
-    # What the errors of parameters do not know of.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
