@@ -341,7 +341,8 @@ def keeps(family: object, protocol: type) -> bool:
     >>> keeps(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family, FactorFamily)
     True
     """
-    return _class_keeps(type(family), protocol)
+    kind: type = type(family)
+    return _class_keeps(kind, protocol)
 
 
 @cache
