@@ -224,8 +224,8 @@ class PotentialField(ExponentialFamily):
         """Return the weighted mean of S over the states."""
         return self.structure.design.T @ self.field.mean_statistics(x, weights)
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return bind_tables(self.structure.layout, rows, self.structure.design)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
@@ -326,8 +326,8 @@ class ContinuousField(PotentialField):
             total += term.along(states, i, points) @ self.theta[term.places]
         return total
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return QuadratureConditionals(self.structure.terms, self.domain, self.theta.size, rows)
 
     def factors(self) -> FactorGraph:
