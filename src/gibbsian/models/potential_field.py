@@ -259,7 +259,7 @@ class ContinuousField(PotentialField):
     """A `PotentialField` of real variables: densities, integrated one variable at a time by quadrature (Y18, YU20).
 
     Exact engines see the nodes of the domain's rule as values, weighted, so that log Z and moments are integrals to
-    the accuracy of the rule. States are any numbers of the support: potentials are evaluated there, and conditional costs go
+    the accuracy of the rule. States are any numbers of the support: potentials are evaluated there, and costs go
     to the nodes, ``d_k = log p(x) - log p(x with x_i at node k) - log w_k``, whose softmax is the conditional density.
 
     Examples
