@@ -25,10 +25,10 @@ from gibbsian.models import (
     SpinLayer,
 )
 from gibbsian.models.family import Model
-from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
 from gibbsian.models.variables import Variables
 from layered_systems import random_machine, rows_of
@@ -98,8 +98,8 @@ def visible_rows(model):
     """All rows of the columns as data."""
     if hasattr(model, "layers"):
         return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
-    if isinstance(model, MachineMixtureModel):
-        return gb.Dataset.read(all_states(model.n_variables, model.domain), coding=model.coding)
+    if isinstance(model.family, MixtureOfFamily):
+        return gb.Dataset.read(all_states(5, gb.domain.BINARY), coding="binary")
     if isinstance(model.family, MixtureFamily):
         domain = gb.domain.Categories(model.family.columns.sizes)
         return dataset_of(all_states(len(model.family.columns), domain), domain)
