@@ -207,7 +207,8 @@ def load(name: str) -> dict[str, np.ndarray]:
     with np.load(FOLDER / f"{name}.npz") as file:
         splits = {split: file[split].astype(np.int8) for split in ("train", "valid", "test")}
     n = splits["train"].shape[1]
-    return splits | {"states": gb.models.BinaryLayer(n).enumerate(0, 2**n * (n <= FEW_COLUMNS)).astype(np.int8)}
+    numbers = np.arange(2**n if n <= FEW_COLUMNS else 0)[:, None]
+    return splits | {"states": (numbers >> np.arange(n) & 1).astype(np.int8)}
 
 
 def scored(machine: Any, splits: dict[str, np.ndarray], annealing: tuple[int, int]) -> Scores:

@@ -9,7 +9,7 @@ from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.data import Dataset
 from gibbsian.learners import Minibatch
-from gibbsian.models import BinaryLayer, RestrictedModel
+from gibbsian.models import BinaryUnits, StackFamily
 from timing import interleaved
 
 N_VISIBLE, N_HIDDEN, BATCH, N_ROWS = 784, 500, 100, 6000
@@ -47,7 +47,7 @@ def epoch_of(states: np.ndarray, **settings: object) -> Callable[[], object]:
     """Return a function that makes the same epoch of training again and again."""
     rng, rows = np.random.default_rng(1), Dataset.of_states(states.astype(np.int8), "binary")
     learner = Minibatch(max_iter=1000, batch_size=BATCH, learning_rate=0.05, **settings)  # type: ignore[arg-type]
-    blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(N_HIDDEN))
+    blank = StackFamily((BinaryUnits(N_VISIBLE), BinaryUnits(N_HIDDEN))).build()
     state = learner.init(learner.start(blank, rows, rng), rows, rng)
     return lambda: learner.step(state)
 

@@ -26,8 +26,9 @@ from gibbsian.diagnostics import log_partition_interval
 from gibbsian.diagnostics.likelihood import LogLikelihood
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -90,9 +91,9 @@ def fit_rbms(training: np.ndarray, n_hidden: int, seconds: float, test: np.ndarr
     return f"{np.mean([score(model, test) for model in found.values()]):.2f} (rate {rate})"
 
 
-def _rbms(states: np.ndarray, n_hidden: int, seconds: float, runs: list[str]) -> dict[str, RestrictedModel]:
+def _rbms(states: np.ndarray, n_hidden: int, seconds: float, runs: list[str]) -> dict[str, Model[StackFamily]]:
     """Return rbms' machines by their rates and seeds."""
-    layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
+    layers = BinaryUnits(states.shape[1]), BinaryUnits(n_hidden)
     with tempfile.TemporaryDirectory() as folder:
         rows, out = Path(folder) / "rows.npy", Path(folder) / "out.npz"
         np.save(rows, states)
@@ -100,8 +101,11 @@ def _rbms(states: np.ndarray, n_hidden: int, seconds: float, runs: list[str]) ->
         script = [PEERS, Path(__file__).with_name("peer_digits.py"), rows, out, *sizes, seconds, *runs]
         subprocess.run(list(map(str, script)), check=True)
         with np.load(out) as found:
-            parts = {run: [found[f"{run} {name}"] for name in ("vbias", "hbias", "weight_matrix")] for run in runs}
-    return {run: RestrictedModel.build(*layers, *(part.astype(float) for part in parts[run])) for run in runs}
+            parts = {
+                run: [found[f"{run} {name}"].astype(float) for name in ("vbias", "hbias", "weight_matrix")]
+                for run in runs
+            }
+    return {run: StackFamily(layers).build(parts[run][:2], parts[run][2:]) for run in runs}
 
 
 def deep() -> None:
@@ -175,10 +179,10 @@ def large_mnist(training: np.ndarray, test: np.ndarray) -> None:
     print(f"binarised MNIST, 500 hidden units, {LARGE_EPOCHS} epochs in float32, {LARGE_BETAS:,} temperatures:")
     model, elapsed = fit_ours(training, 500, LARGE_EPOCHS, 0, dtype="float32")
     started = time.perf_counter()
-    double = RestrictedModel(model.visible, model.hidden, model.theta.astype(np.float64))
+    double = model.replace(model.theta.astype(np.float64))
     path = layer_path(double, Dataset.of_states(training.astype(np.int8), "binary"))
     interval = log_partition_interval(path, annealing=Annealing(betas=LARGE_BETAS), rng=1, warn=False)
-    found = LogLikelihood(double.log_weights(test.astype(np.int8)), np.full(len(test), 1.0 / len(test)), interval)
+    found = LogLikelihood(double.family.log_evidence(double.theta, test), np.full(len(test), 1.0 / len(test)), interval)
     print(f"  optimistic (forward)  {found.optimistic:8.2f}   published  -84.9")
     print(f"  pessimistic (reverse) {found.pessimistic:8.2f}   published  -96.6 (200 epochs)")
     print(f"  {found.describe()}")
@@ -193,12 +197,12 @@ def split(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
 
 def fit_ours(
     states: np.ndarray, n_hidden: int, epochs: int, seed: int, **settings: Any
-) -> tuple[RestrictedModel, float]:
+) -> tuple[Model[StackFamily], float]:
     rng, started = np.random.default_rng(seed), time.process_time()
     rows = Dataset.of_states(states.astype(np.int8), "binary")
     settings = {"learning_rate": 0.2, "batch_size": batch_size(len(states)), **settings}
     learner = Minibatch(max_iter=epochs, **settings)
-    start = learner.start(RestrictedModel.build(BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)), rows, rng)
+    start = learner.start(StackFamily((BinaryUnits(states.shape[1]), BinaryUnits(n_hidden))).build(), rows, rng)
     model = run(learner, start, rows, rng, max_iter=epochs).model
     return model, time.process_time() - started
 
@@ -210,26 +214,26 @@ def batch_size(n_rows: int) -> int:
 
 def fit_sklearn(
     states: np.ndarray, n_hidden: int, epochs: int, seed: int, rate: float
-) -> tuple[RestrictedModel, float]:
+) -> tuple[Model[StackFamily], float]:
     started = time.process_time()
     rbm = BernoulliRBM(n_hidden, learning_rate=rate, n_iter=epochs, random_state=seed).fit(states.astype(np.float64))
     elapsed = time.process_time() - started
-    layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
+    layers = BinaryUnits(states.shape[1]), BinaryUnits(n_hidden)
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
-    return RestrictedModel.build(*layers, *parts), elapsed
+    return StackFamily(layers).build(parts[:2], parts[2:]), elapsed
 
 
-def score(model: RestrictedModel, states: np.ndarray) -> float:
+def score(model: Model[StackFamily], states: np.ndarray) -> float:
     blocks = np.array_split(states, max(1, len(states) // 1000))
-    total = sum(float(model.log_weights(block.astype(np.float64)).sum()) for block in blocks)
+    total = sum(float(model.family.log_evidence(model.theta, block).sum()) for block in blocks)
     return total / len(states) - exact(model).log_partition
 
 
-def mean_score(fits: list[tuple[RestrictedModel, float]], states: np.ndarray) -> float:
+def mean_score(fits: list[tuple[Model[StackFamily], float]], states: np.ndarray) -> float:
     return float(np.mean([score(model, states) for model, _ in fits]))
 
 
-def seconds(fits: list[tuple[RestrictedModel, float]]) -> float:
+def seconds(fits: list[tuple[Model[StackFamily], float]]) -> float:
     return float(np.mean([elapsed for _, elapsed in fits]))
 
 

@@ -13,8 +13,9 @@ from gibbsian.data import Dataset
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from timing import best_of
 
@@ -29,11 +30,11 @@ def rows(n_rows: int = N_ROWS) -> Dataset:
     return Dataset.of_states((rng.random(fields.shape) * (1 + np.exp(-fields)) < 1).astype(np.int8), "binary")
 
 
-def machine(n_hidden: int = N_HIDDEN) -> RestrictedModel:
+def machine(n_hidden: int = N_HIDDEN) -> Model[StackFamily]:
     """Return a machine with weights as they are after learning."""
-    rng, layers = np.random.default_rng(1), (BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
+    rng, layers = np.random.default_rng(1), (BinaryUnits(N_VISIBLE), BinaryUnits(n_hidden))
     parts = rng.normal(-2, 1, N_VISIBLE), rng.normal(0, 1, n_hidden), rng.normal(0, 0.1, (N_VISIBLE, n_hidden))
-    return RestrictedModel.build(*layers, *parts)
+    return StackFamily(layers).build(parts[:2], parts[2:])
 
 
 class Clock(Callback):
@@ -51,7 +52,7 @@ def epoch_seconds(batch_size: int, n_hidden: int = N_HIDDEN, n_epochs: int = 20)
     """Median seconds of an epoch, centred, with what is watched, from the end of one to that of the next."""
     data, clock = rows(), Clock()
     learner = Minibatch(max_iter=n_epochs, batch_size=batch_size, learning_rate=0.01, dtype="float32")
-    blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
+    blank = StackFamily((BinaryUnits(N_VISIBLE), BinaryUnits(n_hidden))).build()
     start = learner.start(blank, data, np.random.default_rng(0))
     with on_device("cuda"):
         run(learner, start, data, 0, [*learner.monitors(data, None), clock], max_iter=n_epochs)
@@ -92,10 +93,13 @@ def memory_ratio(n_hidden: int = 4096) -> float:
     """What learning 784 x 4,096 takes of the card over what was predicted."""
     import torch
 
-    from gibbsian.backends.torch import layer_epochs
+    from gibbsian.backends.torch import layer_programs
 
     predicted: list[float] = []
-    ask, layer_epochs.require_card_memory = layer_epochs.require_card_memory, lambda size, *_: predicted.append(size)
+    ask, layer_programs.require_card_memory = (
+        layer_programs.require_card_memory,
+        lambda size, *_: predicted.append(size),
+    )
     gc.collect()
     torch._C._cuda_clearCublasWorkspaces()
     before = torch.cuda.memory_allocated()
@@ -103,7 +107,7 @@ def memory_ratio(n_hidden: int = 4096) -> float:
     try:
         seconds = epoch_seconds(1000, n_hidden, 3)
     finally:
-        layer_epochs.require_card_memory = ask
+        layer_programs.require_card_memory = ask
     taken = torch.cuda.max_memory_allocated() - before
     print(
         f"    784 x {n_hidden}: {seconds:.3f} s an epoch, {taken / 2**20:.1f} MiB, predicted {predicted[0] / 2**20:.1f}"

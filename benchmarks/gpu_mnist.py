@@ -19,8 +19,9 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
 
@@ -38,14 +39,14 @@ class Clock(Callback):
         self.times.append(time.perf_counter())
 
 
-def learned(rows: np.ndarray, seconds: float, **settings: object) -> tuple[RestrictedModel, int, float]:
+def learned(rows: np.ndarray, seconds: float, **settings: object) -> tuple[Model[StackFamily], int, float]:
     """Return a machine that was trained for some time, with epochs and seconds."""
     data, blank = (
         Dataset.of_states(rows, "binary"),
-        RestrictedModel.build(BinaryLayer(rows.shape[1]), BinaryLayer(N_HIDDEN)),
+        StackFamily((BinaryUnits(rows.shape[1]), BinaryUnits(N_HIDDEN))).build(),
     )
 
-    def fitted(n_epochs: int) -> tuple[RestrictedModel, np.ndarray]:
+    def fitted(n_epochs: int) -> tuple[Model[StackFamily], np.ndarray]:
         learner, clock = Minibatch(max_iter=n_epochs, dtype="float32", **settings), Clock()  # type: ignore[arg-type]
         start = learner.start(blank, data, np.random.default_rng(0))
         began = time.perf_counter()
@@ -56,9 +57,9 @@ def learned(rows: np.ndarray, seconds: float, **settings: object) -> tuple[Restr
     return model, n_epochs, float(times.sum())
 
 
-def mean_log_weight(model: RestrictedModel, rows: np.ndarray) -> float:
+def mean_log_weight(model: Model[StackFamily], rows: np.ndarray) -> float:
     """Return the mean of log-probabilities that lack log Z."""
-    return float(np.mean([model.log_weights(part).mean() for part in np.split(rows, 10)]))
+    return float(np.mean([model.family.log_evidence(model.theta, part).mean() for part in np.split(rows, 10)]))
 
 
 def main() -> None:

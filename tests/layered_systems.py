@@ -7,9 +7,19 @@ import numpy as np
 import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
-from gibbsian.inference import ExactAnswers, LayerSums, exact
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.inference import LayerSums, exact
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import (
+    BinaryUnits,
+    CategoricalUnits,
+    GaussianUnits,
+    SpinUnits,
+    count_states,
+    enumerate_values,
+    values_of,
+)
 from gibbsian.settings import settings_of
 
 CODINGS = {"binary": "binary", "spin": "spin", "gaussian": "real"}
@@ -18,32 +28,105 @@ DISCRETE = ("binary", "spin", "categorical")
 PAIRS = [(v, h) for v in (*DISCRETE, "gaussian") for h in DISCRETE] + [("binary", "gaussian")]
 
 
-def layer_of(kind: str, n_units: int) -> Layer:
+class Machine(Model[StackFamily]):
+    """A stack with short words for what tests ask of its two lowest layers."""
+
+    @property
+    def layers(self):
+        return self.family.layers
+
+    @property
+    def visible(self):
+        return self.family.layers[0]
+
+    @property
+    def hidden(self):
+        return self.family.layers[1]
+
+    @property
+    def weights(self):
+        return self.parts.weights[0]
+
+    @property
+    def biases(self):
+        return self.parts.biases
+
+    def hidden_means(self, v):
+        return self.family.means(self.parts, 1, [v, None])
+
+    def visible_means(self, h):
+        return self.family.means(self.parts, 0, [None, h])
+
+    def draw_hidden(self, v, rng):
+        return self.family.draw(self.parts, 1, [v, None], rng)
+
+    def draw_visible(self, h, rng):
+        return self.family.draw(self.parts, 0, [None, h], rng)
+
+    def log_evidence(self, v):
+        return self.family.log_evidence(self.theta, v)
+
+    def log_weights_of_hidden(self, h):
+        return self.family.log_weights_of_side(self.parts, 1, [None, h])
+
+    def log_weights_of_values(self, *values):
+        return self.family.log_weights_of_values(self.parts, values)
+
+    def joint(self):
+        return self.family.joint(self.theta)
+
+
+def stack(layers, biases=None, weights=None) -> Machine:
+    """A stack of these layers; what is left out is zero."""
+    built = StackFamily(tuple(layers)).build(biases, weights)
+    return Machine(built.family, built.theta)
+
+
+def restricted(visible, hidden, b=None, c=None, w=None) -> Machine:
+    """A machine of two layers."""
+    return stack((visible, hidden), [b, c], [w])
+
+
+def network(layers, theta=None) -> Model:
+    """A belief network of these layers."""
+    family = BeliefNetworkFamily(tuple(layers))
+    return Model(family, np.zeros(family.n_parameters) if theta is None else theta)
+
+
+def network_of(machines) -> Model:
+    """The belief network of machines on top of each other."""
+    layers = (machines[0].visible, *(machine.hidden for machine in machines))
+    return network(layers, np.concatenate([machine.theta for machine in machines]))
+
+
+def layer_of(kind: str, n_units: int) -> Units:
     if kind == "gaussian":
-        return GaussianLayer(n_units, tuple(0.6 + 0.2 * i for i in range(n_units)))
+        return GaussianUnits(n_units, tuple(0.6 + 0.2 * i for i in range(n_units)))
     if kind == "categorical":
-        return CategoricalLayer([2 + i % 2 for i in range(n_units)])
-    return BinaryLayer(n_units) if kind == "binary" else SpinLayer(n_units)
+        return CategoricalUnits([2 + i % 2 for i in range(n_units)])
+    return BinaryUnits(n_units) if kind == "binary" else SpinUnits(n_units)
 
 
-def random_machine(
-    visible: str | Layer, hidden: str | Layer, rng, n_visible=5, n_hidden=4, scale=0.8, temperature=1.0
-) -> RestrictedModel:
+def random_stack(layers, rng, scale=0.8) -> Machine:
+    blank = stack(layers)
+    return blank.replace(rng.normal(scale=scale, size=blank.theta.size))
+
+
+def random_machine(visible: str | Units, hidden: str | Units, rng, n_visible=5, n_hidden=4, scale=0.8) -> Machine:
     v = layer_of(visible, n_visible) if isinstance(visible, str) else visible
     h = layer_of(hidden, n_hidden) if isinstance(hidden, str) else hidden
-    theta = rng.normal(scale=scale, size=v.width + h.width + v.width * h.width)
-    return RestrictedModel(v, h, theta, temperature)
+    return random_stack((v, h), rng, scale)
 
 
-def all_values(layer: Layer) -> np.ndarray:
-    return layer.enumerate(0, int(layer.n_states))
+def all_values(layer: Units) -> np.ndarray:
+    return enumerate_values([layer], 0, int(count_states([layer])))[0]
 
 
-def joint_law(model: RestrictedModel) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Values of both layers, their probabilities (visible by hidden) and log Z, from the energies alone."""
+def joint_law(model: Machine) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Values of both layers, their probabilities (visible by hidden) and log Z, from the log-weights alone."""
     v, h = all_values(model.visible), all_values(model.hidden)
     pairs = np.repeat(v, len(h), axis=0), np.tile(h, (len(v), 1))
-    log_weights = -model.energy(*pairs).reshape(len(v), len(h)) / model.temperature
+    log_weights = model.family.log_weights_of_values(model.parts, pairs).reshape(len(v), len(h))
     log_partition = float(np.logaddexp.reduce(log_weights.ravel()))
     return v, h, np.exp(log_weights - log_partition), log_partition
 
@@ -53,29 +136,29 @@ def statistics_of(v: np.ndarray, h: np.ndarray, law: np.ndarray) -> np.ndarray:
     return np.concatenate([law.sum(axis=1) @ v, law.sum(axis=0) @ h, (v.T @ law @ h).ravel()])
 
 
-def log_partition(model: RestrictedModel) -> float:
+def log_partition(model: Machine) -> float:
     return exact(model).log_partition
 
 
-def layer_sums(model: RestrictedModel, side: str = "auto") -> ExactAnswers:
-    return LayerSums(model.family, side=side).at(model.theta)
+def moments(model: Machine, side: str = "auto") -> np.ndarray:
+    return LayerSums(model.family, side=side).at(model.theta).moments
 
 
-def log_likelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
+def log_likelihood(model: Machine, states: np.ndarray) -> np.ndarray:
     """log P(v) of each row of visible states."""
-    return model.log_weights(np.asarray(states)) - log_partition(model)
+    return model.family.log_evidence(model.theta, values_of(model.family.layers[0], states)) - log_partition(model)
 
 
-def likelihood_gradient(model: RestrictedModel, states: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Gradient of the mean log P(v) by theta: clamped less free moments, over the temperature."""
-    v = model.visible.encode(np.asarray(states))
-    clamped = model.mean_statistics(v, model.hidden_means(v), weights)
-    return (clamped - exact(model).moments) / model.temperature
+def likelihood_gradient(model: Machine, states: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Gradient of the mean log P(v) by theta: clamped less free moments."""
+    v = values_of(model.visible, states)
+    return model.family.statistics_of([v, model.hidden_means(v)], weights) - moments(model)
 
 
-def rows_of(layer: Layer, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:
+def rows_of(layer: Units, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:
     """States of a visible layer as data, each row by itself."""
-    coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([tuple(range(size)) for size in layer.sizes])
+    sizes = layer.variables.sizes
+    coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([tuple(range(size)) for size in sizes])
     return Dataset.of_states(np.asarray(states), coding, missing=missing, sample_weight=weights, distinct=False)
 
 
@@ -122,10 +205,9 @@ def data_rows(states: np.ndarray, weights=None, missing=None) -> Dataset:
     return Dataset.of_states(np.asarray(states), "real", sample_weight=weights, missing=missing, distinct=False)
 
 
-def start_model(visible: Layer, hidden: Layer, rows: Dataset, rng, scale=None, temperature=1.0) -> RestrictedModel:
+def start_model(visible: Units, hidden: Units, rows: Dataset, rng, scale=None) -> Machine:
     """Where a restricted machine starts to learn."""
-    blank = RestrictedModel.build(visible, hidden, temperature=temperature)
-    return gb.learners.Minibatch().start(blank, rows, rng, scale)
+    return gb.learners.Minibatch().start(restricted(visible, hidden), rows, rng, scale)
 
 
 def trained(learner, start, rows: Dataset, rng, callbacks=(), held_out=None):

@@ -24,12 +24,13 @@ from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.learners.runaway import check_runaway
-from gibbsian.models import BinaryLayer, CategoricalLayer, GaussianLayer, RestrictedModel, SpinLayer, concentration
-from gibbsian.models.layers import as_layer
+from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, concentration
+from gibbsian.models.layers.units import as_units
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
+from layered_systems import restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
     BITS,
@@ -56,8 +57,8 @@ from systems import ask as by
 
 THREE = gb.graphs.complete(3)
 SPINS = gb.PairwiseModel.build(THREE, np.zeros(3), [0.5, 0.0, 0.2])
-LAYERS = RestrictedModel.build(BinaryLayer(3), BinaryLayer(2), weights=np.full((3, 2), 0.3))
-REAL_LAYERS = RestrictedModel.build(GaussianLayer(3), BinaryLayer(2))
+LAYERS = restricted(BinaryUnits(3), BinaryUnits(2), weights=np.full((3, 2), 0.3))
+REAL_LAYERS = restricted(GaussianUnits(3), BinaryUnits(2))
 POTTS = models.PottsModel.zeros(THREE, domain.Categories((3, 3, 3)))
 CONTINUUM = domain.Continuum("gaussian", -1.0, 1.0)
 
@@ -73,7 +74,7 @@ def swap(name, call, wrong, *right, says="", but=()):
 
 @cache
 def network(sizes=(3, 2, 2)):
-    return models.BeliefNetwork.zeros([BinaryLayer(size) for size in sizes])
+    return network([BinaryUnits(size) for size in sizes])
 
 
 def folder_path():
@@ -156,20 +157,20 @@ MODELS = [
         lambda model: model.at(0.5),
         Later(network),
         Later(lambda: network().top),
-        Later(lambda: gb.models.DeepModel.build([BinaryLayer(2)] * 3)),
+        Later(lambda: stack([BinaryUnits(2)] * 3)),
         says="`model_.top`, or a deep machine",
     ),
     swap("a stack of nothing", models.BeliefNetwork.stack, [], [LAYERS], says="at least one"),
     swap(
         "a stack of several temperatures",
         models.BeliefNetwork.stack,
-        [LAYERS, RestrictedModel.build(BinaryLayer(2), BinaryLayer(2), temperature=2.0)],
-        [LAYERS, RestrictedModel.build(BinaryLayer(2), BinaryLayer(2))],
+        [LAYERS, restricted(BinaryUnits(2), BinaryUnits(2), temperature=2.0)],
+        [LAYERS, restricted(BinaryUnits(2), BinaryUnits(2))],
         says="one for all",
     ),
     swap(
         "weights of a wide belief network",
-        lambda sizes: network(sizes).value_log_weights(np.zeros((1, sizes[0]))),
+        lambda sizes: network(sizes).log_evidence(np.zeros((1, sizes[0]))),
         (2, 40, 40, 2),
         (2, 3, 3, 2),
         says="which bounds it",
@@ -184,7 +185,7 @@ MODELS = [
     swap("mean lengths beyond one", lambda length: concentration.concentration(length, 3), 2.0, 0.5, says="unit norm"),
     swap(
         "log Z of wide layers",
-        lambda n: models.DeepModel.build([BinaryLayer(n)] * 3).log_partition(),
+        lambda n: models.stack([BinaryUnits(n)] * 3).log_partition(),
         40,
         3,
         says="log_partition_interval",
@@ -240,32 +241,32 @@ MODELS = [
     ),
     swap(
         "too few biases of layers",
-        lambda biases: models.DeepModel.build([BinaryLayer(2)] * 3, biases=biases),
+        lambda biases: models.stack([BinaryUnits(2)] * 3, biases=biases),
         [None],
         [None] * 3,
         says="give 3",
     ),
     swap(
         "biases of another shape",
-        lambda biases: RestrictedModel.build(BinaryLayer(3), BinaryLayer(2), biases),
+        lambda biases: restricted(BinaryUnits(3), BinaryUnits(2), biases),
         [0.1],
         [0.1, 0.2, 0.3],
         says="(3,)",
     ),
     swap(
         "hidden Gaussian units",
-        lambda hidden: models.DeepModel.build([BinaryLayer(2), hidden, BinaryLayer(2)]),
-        GaussianLayer(2),
-        BinaryLayer(2),
-        SpinLayer(2),
-        CategoricalLayer((3, 3)),
+        lambda hidden: models.stack([BinaryUnits(2), hidden, BinaryUnits(2)]),
+        GaussianUnits(2),
+        BinaryUnits(2),
+        SpinUnits(2),
+        CategoricalUnits((3, 3)),
         says="binary, spin or categorical",
     ),
     swap(
         "layers without a hidden one",
-        lambda layers: models.DeepModel.build(layers),
-        [BinaryLayer(2)],
-        [BinaryLayer(2)] * 2,
+        lambda layers: models.stack(layers),
+        [BinaryUnits(2)],
+        [BinaryUnits(2)] * 2,
         says="at least one hidden",
     ),
     swap(
@@ -284,7 +285,7 @@ MODELS = [
     ),
     swap(
         "an unknown layer",
-        lambda kind: as_layer(kind, 2, **({"sizes": (2, 2)} if kind == "categorical" else {})),
+        lambda kind: as_units(kind, 2, **({"sizes": (2, 2)} if kind == "categorical" else {})),
         "ternary",
     ),
     swap(
@@ -400,12 +401,12 @@ EXPECTED = [
     ),
     swap(
         "an unknown region of layers",
-        lambda region: spatial_moments(LAYERS, np.zeros((2, 3)), np.zeros((2, 2)), region),
+        lambda region: spatial_moments(LAYERS.family, LAYERS.parts, np.zeros((2, 3)), np.zeros((2, 2)), region),
         "whole",
     ),
     swap(
         "a pair without hidden values",
-        lambda hidden: spatial_moments(LAYERS, np.zeros((2, 3)), hidden, "pair"),
+        lambda hidden: spatial_moments(LAYERS.family, LAYERS.parts, np.zeros((2, 3)), hidden, "pair"),
         None,
         np.zeros((2, 2)),
         says="`hidden=`",
@@ -691,7 +692,7 @@ SAMPLERS = [
     swap(
         "a base of other layers",
         lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
-        Later(lambda: IndependentUnits.biases(RestrictedModel.build(BinaryLayer(4), BinaryLayer(2)))),
+        Later(lambda: IndependentUnits.biases(restricted(BinaryUnits(4), BinaryUnits(2)))),
         Later(lambda: IndependentUnits.biases(LAYERS)),
         says="3 and 2",
     ),
@@ -1172,7 +1173,7 @@ DATA = [
         lambda model: gb.storage.write_model(
             folder_path() / "n.gibbs", gb.storage.StoredModel(model, domain.as_coding("spin"), ("a", "b", "c"))
         ),
-        Later(lambda: models.ConditionalModel.zeros(1, models.BinaryLayer(2), models.BinaryLayer(2))),
+        Later(lambda: models.ConditionalModel.zeros(1, models.BinaryUnits(2), models.BinaryUnits(2))),
         Later(lambda: SPINS),
         says="register",
     ),
@@ -1256,7 +1257,7 @@ COSTS = [
     Row(
         "missing Gaussian cells of a deep machine",
         lambda missing: gb.expectations.DeepMeanField()(
-            models.DeepModel.build([GaussianLayer(2), BinaryLayer(2), BinaryLayer(2)]), np.zeros((1, 2)), missing
+            models.stack([GaussianUnits(2), BinaryUnits(2), BinaryUnits(2)]), np.zeros((1, 2)), missing
         ),
         {"missing": np.ones((1, 2), bool)},
         ({"missing": None},),
@@ -1314,7 +1315,7 @@ COSTS = [
     swap(
         "rows of one layer as a start",
         lambda samples: gb.diagnostics.log_partition_interval(
-            models.DeepModel.build([BinaryLayer(3)] * 3),
+            models.stack([BinaryUnits(3)] * 3),
             samples=samples,
             annealing=gb.samplers.Annealing(10, 20),
             rng=0,

@@ -12,32 +12,29 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of, values_of
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
-from layered_systems import rows_of
+from layered_systems import all_values, network, restricted, rows_of, stack
 
 STACKS = {
-    "binary-3": (BinaryLayer(6), BinaryLayer(5), BinaryLayer(4)),
-    "spin-4": (SpinLayer(4), SpinLayer(3), SpinLayer(3), SpinLayer(2)),
-    "mixed": (CategoricalLayer((3, 2)), BinaryLayer(3), SpinLayer(3)),
+    "binary-3": (BinaryUnits(6), BinaryUnits(5), BinaryUnits(4)),
+    "spin-4": (SpinUnits(4), SpinUnits(3), SpinUnits(3), SpinUnits(2)),
+    "mixed": (CategoricalUnits((3, 2)), BinaryUnits(3), SpinUnits(3)),
 }
 
 
-def random_machine(layers, seed=0, temperature=1.2, scale=0.8):
+def random_machine(layers, seed=0, scale=0.8):
     rng = np.random.default_rng(seed)
-    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+    return stack(layers).replace(scale * rng.standard_normal(stack(layers).theta.size))
 
 
 def random_network(layers, seed=0, scale=0.8):
     rng = np.random.default_rng(seed)
-    return BeliefNetwork(layers, scale * rng.standard_normal(BeliefNetwork.zeros(layers).theta.size), 1.2)
+    return network(layers, scale * rng.standard_normal(network(layers).theta.size))
 
 
 def all_rows(model):
-    return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+    return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
 
 
 def log_likelihood(model, data, exactly=None, **settings):
@@ -116,14 +113,14 @@ def test_common_random_numbers_leave_rows_alone():
 
 def test_variational_bound_is_right_on_average():
     """The mean of log P(v, h) - log Q(h | v) over Q, by enumeration, is what two draws estimate from below."""
-    network = random_network((BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)), seed=4)
+    network = random_network((BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)), seed=4)
     rows = all_rows(network)
-    v = network.visible.encode(rows.states)
+    v = values_of(network.visible, rows.states)
     hidden = network.layers[1].enumerate(0, 4)
     values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
     log_q = network.log_recognition(values)
     variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
-    truth = network.value_log_weights(v)
+    truth = network.log_evidence(v)
     draws = np.array([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(300)])
     spread = draws.std(axis=0) / np.sqrt(300)
     assert (variational <= draws.mean(axis=0) + 4 * spread).all()
@@ -136,9 +133,7 @@ def test_missing_cells_are_bounded_or_refused():
     found = log_likelihood(model, rows)
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
-    truth = (
-        np.logaddexp(model.value_log_weights(np.zeros((4, 6))), model.value_log_weights(ones)) - model.log_partition()
-    )
+    truth = np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.log_partition()
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
         log_likelihood(random_network(STACKS["binary-3"]), rows, False)
@@ -147,7 +142,7 @@ def test_missing_cells_are_bounded_or_refused():
 
 
 def test_gaussian_rows_have_densities():
-    model = random_machine((GaussianLayer(1, (0.7,)), BinaryLayer(3), BinaryLayer(2)), seed=6)
+    model = random_machine((GaussianUnits(1, (0.7,)), BinaryUnits(3), BinaryUnits(2)), seed=6)
     grid = np.linspace(-20, 20, 4001)
     rows = rows_of(model.visible, grid[:, None])
     found = log_likelihood(model, rows, False)
@@ -158,9 +153,9 @@ def test_gaussian_rows_have_densities():
 
 
 def test_interval_is_reported_where_log_partition_is_out_of_reach():
-    layers = (BinaryLayer(30), BinaryLayer(28), BinaryLayer(10))
+    layers = (BinaryUnits(30), BinaryUnits(28), BinaryUnits(10))
     rng = np.random.default_rng(0)
-    model = DeepModel(layers, 0.1 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    model = stack(layers).replace(0.1 * rng.standard_normal(stack(layers).theta.size))
     rows = rows_of(model.visible, rng.integers(0, 2, (20, 30)))
     found = log_likelihood(model, rows, False, n_samples=50, betas=100)
     assert isinstance(found.log_partition, LogPartitionInterval)
@@ -175,7 +170,7 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
 def test_block_gibbs_keeps_the_exact_distribution(name):
     """Odd and even layers in turn, from exact draws: the moments stay where they are."""
     model = random_machine(STACKS[name], seed=7)
-    folded = model.folded()
+    folded = model
     rng = np.random.default_rng(0)
     n = 20_000
     chains = BlockGibbs().init(folded, n, rng, exact(folded).sample_layers(n, rng)[0])
@@ -195,7 +190,7 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_distribution(name):
     for place in (*model.odd, *model.even):
         values[place] = model.draw(place, values, rng)
     even, odd = model.fold_values(values)
-    statistics = model.unfold(model.folded().mean_statistics(even, odd))
+    statistics = model.unfold(model.mean_statistics(even, odd))
     truth = exact(model).moments
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
@@ -212,7 +207,7 @@ def test_mean_field_bounds_of_blocks_agree():
 def test_answers_agree_with_the_exact_distribution(name):
     """Samples, expectations and intervals of all three kinds of model."""
     deep = random_machine(STACKS[name])
-    for model in (deep.folded(), deep, random_network(STACKS[name])):
+    for model in (deep, deep, random_network(STACKS[name])):
         answers, rng = answers_about(model), np.random.default_rng(0)
         truth = answers.log_partition()
         found = answers.log_partition_interval(rng, 50, 100, warn=False)
@@ -252,7 +247,7 @@ def test_a_network_sums_over_the_completions_of_a_row():
 
 def test_no_expectation_over_chains_has_an_error_of_zero():
     biases = np.full(6, -9.0)  # hardly ever on: no draw differs
-    model = RestrictedModel.build(BinaryLayer(6), BinaryLayer(3), visible_biases=biases)
+    model = restricted(BinaryUnits(6), BinaryUnits(3), visible_biases=biases)
     answers = answers_about(model)
     truth, found = answers.expect(None), answers.expect(np.random.default_rng(0), "gibbs", 500)
     assert found.stderr.min() >= 1.5 / 500

@@ -9,10 +9,9 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.inference import ENGINES, exact, plan_exact, predict_cost
 from gibbsian.models import FullSpanModel
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import as_layer
-from layered_systems import all_values, random_machine
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.units import as_units, states_of
+from layered_systems import all_values, network_of, random_machine, stack
 from systems import ask, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -27,12 +26,12 @@ def _full_span(rng):
 
 
 def _stack(kind, rng):
-    layers = [as_layer(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
+    layers = [as_units(unit, size) for unit, size in (("binary", 3), ("spin", 2), ("binary", 2))]
     if kind == "deep":
-        zeros = DeepModel.build(layers)
+        zeros = stack(layers)
         return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
     machines = [random_machine(lower, upper, rng) for lower, upper in pairwise(layers)]
-    return BeliefNetwork.stack(machines)
+    return network_of(machines)
 
 
 MODELS = {
@@ -66,7 +65,7 @@ def visible_law(model):
     """All states of the visible variables, their probabilities, and log Z."""
     if not hasattr(model, "folded"):
         return exact_law(model)
-    states = model.visible.decode(all_values(model.visible))
+    states = states_of(model.visible, all_values(model.visible))
     log_weights = model.log_weights(states)
     log_partition = float(np.logaddexp.reduce(log_weights))
     return states, np.exp(log_weights - log_partition), log_partition
@@ -83,7 +82,7 @@ def test_log_partition_is_the_sum_over_all_states(answers):
 
 def test_moments_are_the_slopes_of_log_z(answers, rng):
     model = answers.model
-    if isinstance(model, BeliefNetwork):
+    if isinstance(model.family, BeliefNetworkFamily):
         with pytest.raises(gb.errors.ArgumentError, match="no moments"):
             answers.moments  # noqa: B018
         return

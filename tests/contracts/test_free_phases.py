@@ -10,15 +10,17 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import values_of
 from gibbsian.storage import pack, unpack
 from layered_systems import (
+    Machine,
     data_rows,
     joint_law,
     layer_of,
     likelihood_gradient,
     log_likelihood,
     random_machine,
+    restricted,
     start_model,
     statistics_of,
     trained,
@@ -42,27 +44,27 @@ def phase(name) -> FreePhase:
 
 
 @pytest.fixture(params=KINDS)
-def model(request) -> RestrictedModel:
+def model(request) -> Machine:
     scale = 0.8 if request.param == "binary" else 0.4
     return random_machine(request.param, request.param, np.random.default_rng(1), 4, 3, scale)
 
 
-def rows_of(model: RestrictedModel, n_rows: int, rng: np.random.Generator) -> Dataset:
+def rows_of(model: Machine, n_rows: int, rng: np.random.Generator) -> Dataset:
     """Rows with the law of a machine."""
     return data_rows(exact(model).sample(n_rows, rng))
 
 
 def flat(moments: FreeMoments) -> np.ndarray:
-    return np.concatenate([moments.visible, moments.hidden, moments.products.ravel()])
+    return np.concatenate([moments.firsts[0], moments.firsts[1], moments.products[0].ravel()])
 
 
-def run(phase: FreePhase, model: RestrictedModel, seed: int, n_calls: int) -> tuple[FreeMoments, object]:
+def run(phase: FreePhase, model: Machine, seed: int, n_calls: int) -> tuple[FreeMoments, object]:
     """Some minibatches at rows that have the model's law."""
     rng = np.random.default_rng(seed)
     rows = rows_of(model, 100, rng)
     state = phase.init(model, rows, rng)
     for _ in range(n_calls):
-        moments, state = phase(model, state, model.visible.encode(rows_of(model, 100, rng).states), rng)
+        moments, state = phase(model, state, values_of(model.visible, rows_of(model, 100, rng).states), rng)
     return moments, state
 
 
@@ -70,9 +72,9 @@ def test_follows_the_protocol(phase, model):
     assert isinstance(phase, FreePhase)
     moments, state = run(phase, model, 0, 1)
     assert isinstance(moments, FreeMoments)
-    assert moments.visible.shape == (4,)
-    assert moments.hidden.shape == (3,)
-    assert moments.products.shape == (4, 3)
+    assert moments.firsts[0].shape == (4,)
+    assert moments.firsts[1].shape == (3,)
+    assert moments.products[0].shape == (4, 3)
     again, later = phase(model, state, np.ones((5, 4)), np.random.default_rng(1))
     assert type(later) is type(state)
     assert np.isfinite(flat(again)).all()
@@ -86,7 +88,7 @@ def test_same_seed_same_moments(phase, model):
 
 def test_a_call_leaves_its_state_and_rows_as_they_were(phase, model):
     _, state = run(phase, model, 0, 2)
-    values = model.visible.encode(rows_of(model, 10, np.random.default_rng(5)).states)
+    values = values_of(model.visible, rows_of(model, 10, np.random.default_rng(5)).states)
     before, kept = {key: array.copy() for key, array in pack(state).items()}, values.copy()
     phase(model, state, values, np.random.default_rng(6))
     assert all(np.array_equal(array, before[key]) for key, array in pack(state).items())
@@ -98,7 +100,7 @@ def test_a_state_from_a_checkpoint_goes_on_to_the_same_bits(phase, model):
     rng = np.random.default_rng(7)
     template = phase.init(model, rows_of(model, 100, rng), rng)
     read = unpack(template, pack(state))
-    values = model.visible.encode(rows_of(model, 100, rng).states)
+    values = values_of(model.visible, rows_of(model, 100, rng).states)
     (first, at_once), (second, resumed) = (phase(model, s, values, np.random.default_rng(8)) for s in (state, read))
     assert np.array_equal(flat(first), flat(second))
     packed = pack(at_once)
@@ -116,22 +118,22 @@ def test_moments_are_unbiased_at_the_law_of_the_model(phase, model):
 
 # -- learning ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def lesson(model) -> tuple[RestrictedModel, Dataset]:
+def lesson(model) -> tuple[Machine, Dataset]:
     """A start, and rows of a machine of spins in which two groups of columns agree, in either coding."""
     rng = np.random.default_rng(2)
     weights = [[0.9, 0.1], [0.8, -0.2], [0.1, 0.9], [-0.2, 0.8], [0.6, 0.6]]
-    rows = rows_of(RestrictedModel.build(layer_of("spin", 5), layer_of("spin", 2), weights=weights), 600, rng)
+    rows = rows_of(restricted(layer_of("spin", 5), layer_of("spin", 2), weights=weights), 600, rng)
     if model.visible.kind == "binary":
         rows = data_rows((rows.states + 1) // 2)
     layers = layer_of(model.visible.kind, 5), layer_of(model.visible.kind, 2)
     return start_model(*layers, rows, rng), rows
 
 
-def mean_likelihood(model: RestrictedModel, rows: Dataset) -> float:
+def mean_likelihood(model: Machine, rows: Dataset) -> float:
     return float(log_likelihood(model, rows.states).mean())
 
 
-def ascended(start: RestrictedModel, rows: Dataset) -> RestrictedModel:
+def ascended(start: Machine, rows: Dataset) -> Machine:
     """The maximum that the exact gradient leads to."""
 
     def descent(theta):

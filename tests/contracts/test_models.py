@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, Model, PotentialField, SpinLayer
+from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, Model, PotentialField, SpinUnits
 from systems import all_states, exact_law, models_with_domains, random_model_of, with_one_changed
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
@@ -108,11 +108,11 @@ def test_replacing_parameters_leaves_the_model_as_it_was(model):
 
 # -- models of layers -------------------------------------------------------------------------------------------------
 LAYERS = {
-    "binary": (BinaryLayer(3), BinaryLayer(2)),
-    "spin": (SpinLayer(3), SpinLayer(2)),
-    "spin-binary": (SpinLayer(2), BinaryLayer(2)),
-    "categorical": (CategoricalLayer((2, 3)), SpinLayer(2)),
-    "categorical-both": (CategoricalLayer((2, 3)), CategoricalLayer((3,))),
+    "binary": (BinaryUnits(3), BinaryUnits(2)),
+    "spin": (SpinUnits(3), SpinUnits(2)),
+    "spin-binary": (SpinUnits(2), BinaryUnits(2)),
+    "categorical": (CategoricalUnits((2, 3)), SpinUnits(2)),
+    "categorical-both": (CategoricalUnits((2, 3)), CategoricalUnits((3,))),
 }
 LAYERED = [name for name in MODELS.names() if MODELS.trait(name, "layers", False)]
 

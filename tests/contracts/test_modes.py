@@ -14,24 +14,17 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import (
-    FAMILIES,
-    MODELS,
-    BeliefNetwork,
-    BinaryLayer,
-    CategoricalLayer,
-    DeepModel,
-    PairwiseModel,
-    SpinLayer,
-)
+from gibbsian.models import FAMILIES, MODELS, BinaryUnits, CategoricalUnits, PairwiseModel, SpinUnits
 from gibbsian.models.family import Model
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
 from gibbsian.models.variables import Variables
-from layered_systems import random_machine, rows_of
+from layered_systems import all_values, network_of, random_machine, rows_of, stack
 from systems import all_states, dataset_of, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -52,11 +45,11 @@ def _hidden_span(rng):
 
 
 def _stack(kind, visible, rng):
-    layers = (visible, SpinLayer(3), BinaryLayer(2))
+    layers = (visible, SpinUnits(3), BinaryUnits(2))
     if kind == "deep":
-        zeros = DeepModel.build(layers)
+        zeros = stack(layers)
         return zeros.replace(rng.normal(size=zeros.theta.size))
-    return BeliefNetwork.stack([random_machine(a, b, rng) for a, b in pairwise(layers)])
+    return network_of([random_machine(a, b, rng) for a, b in pairwise(layers)])
 
 
 def _classes(rng):
@@ -72,16 +65,16 @@ def _machines(rng):
     )
 
 
-FIVE = CategoricalLayer((2, 3, 2, 2, 3))
+FIVE = CategoricalUnits((2, 3, 2, 2, 3))
 CASES = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "pairwise-hidden": _hidden,
     "full-span-hidden": _hidden_span,
     "restricted": lambda rng: random_machine("spin", "binary", rng),
     "restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
-    "deep": lambda rng: _stack("deep", BinaryLayer(5), rng),
+    "deep": lambda rng: _stack("deep", BinaryUnits(5), rng),
     "deep-categories": lambda rng: _stack("deep", FIVE, rng),
-    "belief-network": lambda rng: _stack("network", BinaryLayer(5), rng),
+    "belief-network": lambda rng: _stack("network", BinaryUnits(5), rng),
     "categorical-mixture": _classes,
     "machine-mixture": _machines,
 }
@@ -97,7 +90,7 @@ def model(request, rng):
 def visible_rows(model):
     """All rows of the columns as data."""
     if hasattr(model, "layers"):
-        return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+        return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
     if isinstance(model.family, MixtureOfFamily):
         return gb.Dataset.read(all_states(5, gb.domain.BINARY), coding="binary")
     if isinstance(model.family, MixtureFamily):
@@ -177,11 +170,13 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
         assert at.sum() == 1
         assert agree[at]
         hidden = found.hidden[0]
-        if isinstance(model, BeliefNetwork):  # of which no energy of all units is known but that of its joint form
+        if isinstance(
+            model.family, BeliefNetworkFamily
+        ):  # of which no energy of all units is known but that of its joint form
             continue
         if hasattr(model, "layers"):
             values = [
-                layer.encode(part[None])
+                values_of(layer, part[None])
                 for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
             ]
             energy = model.energy(values) if hasattr(model, "stacked") else model.energy(*values)
@@ -262,17 +257,17 @@ def test_a_restricted_machine_of_real_rows_is_climbed(nodes, rng):
 
 
 def test_a_deep_machine_of_real_rows_is_refused_in_words(rng):
-    layers = (gb.models.GaussianLayer(2), BinaryLayer(2), BinaryLayer(2))
+    layers = (gb.models.GaussianUnits(2), BinaryUnits(2), BinaryUnits(2))
     rows = gb.Dataset.read(rng.normal(size=(5, 2)), coding="real")
     with pytest.raises(ArgumentError, match="restricted machine"):
-        answers_about(DeepModel.build(layers)).most_probable(given(rows, None), Search(rng))
+        answers_about(stack(layers)).most_probable(given(rows, None), Search(rng))
 
 
 # -- temperature ------------------------------------------------------------------------------------------------------
 def test_another_temperature_is_the_same_energies_over_it(model, rng):
     if isinstance(model.family, MixtureFamily):
         return  # which is refused at the door: a mixture has no energies
-    if isinstance(model, BeliefNetwork):
+    if isinstance(model.family, BeliefNetworkFamily):
         with pytest.raises(ArgumentError, match="temperature"):
             model.at(0.5)
         return

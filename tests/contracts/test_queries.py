@@ -13,11 +13,12 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, RestrictedModel, SpinLayer
+from gibbsian.models import BinaryUnits, CategoricalUnits, SpinUnits
 from gibbsian.models.family import Model
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.variables import Variables
+from layered_systems import Machine, stack
 from systems import all_states, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
@@ -28,16 +29,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning
 
 def restricted(rng, *layers):
     size = layers[0].width + layers[1].width + layers[0].width * layers[1].width
-    return RestrictedModel(*layers, rng.normal(scale=0.8, size=size), 1.3)
+    return Machine(*layers, rng.normal(scale=0.8, size=size), 1.3)
 
 
 def deep(rng, *layers):
-    zeros = DeepModel.build(layers)
+    zeros = stack(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 
 def network(rng, *layers):
-    zeros = BeliefNetwork.zeros(layers)
+    zeros = network(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
 
@@ -48,11 +49,11 @@ def classes(rng, *_):
 
 
 OTHERS = {
-    "restricted-spin": (restricted, SpinLayer(3), SpinLayer(2)),
-    "restricted-mixed": (restricted, CategoricalLayer((2, 3)), BinaryLayer(2)),
-    "deep": (deep, BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "belief-network": (network, SpinLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "belief-network-of-categories": (network, BinaryLayer(2), CategoricalLayer((2, 3)), SpinLayer(1)),
+    "restricted-spin": (restricted, SpinUnits(3), SpinUnits(2)),
+    "restricted-mixed": (restricted, CategoricalUnits((2, 3)), BinaryUnits(2)),
+    "deep": (deep, BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "belief-network": (network, SpinUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "belief-network-of-categories": (network, BinaryUnits(2), CategoricalUnits((2, 3)), SpinUnits(1)),
     "classes": (classes,),
 }
 PLAIN = {f"{name}-{domain.name}": (name, domain) for name, domain in models_with_domains(4)}

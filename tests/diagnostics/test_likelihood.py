@@ -10,10 +10,9 @@ from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, states_of
 from gibbsian.samplers.annealing import AnnealedRun
-from layered_systems import all_values, random_machine, rows_of
+from layered_systems import all_values, random_machine, restricted, rows_of
 from systems import exact_law, random_model, sampled_data
 
 
@@ -51,7 +50,7 @@ def test_interval_holds_both_estimates_when_they_stand_the_wrong_way_round(inter
 
 def test_exact_where_the_smaller_layer_is_small(rng):
     model = random_machine("spin", "binary", rng, 6, 3)
-    states = model.visible.decode(all_values(model.visible))
+    states = states_of(model.visible, all_values(model.visible))
     weights = rng.dirichlet(np.ones(len(states)))
     found = answers_about(model).log_likelihood(rows_of(model.visible, states, weights=weights), rng)
     assert found.exact
@@ -68,7 +67,7 @@ def test_error_of_the_mean_over_rows(rng):
 
 def test_missing_cells_are_summed_out(rng):
     model = random_machine("binary", "binary", rng, 4, 3)
-    states = model.visible.decode(all_values(model.visible))
+    states = states_of(model.visible, all_values(model.visible))
     log_p = exact_sums.log_likelihood(model, states)
     missing = np.array([[False, True, False, True]])
     agrees = (states[:, [0, 2]] == [1, 0]).all(axis=1)
@@ -78,7 +77,7 @@ def test_missing_cells_are_summed_out(rng):
 
 
 def test_large_machines_give_an_interval_and_refuse_the_exact_sum():
-    model = RestrictedModel.build(BinaryLayer(40), BinaryLayer(30))
+    model = restricted(BinaryUnits(40), BinaryUnits(30))
     data, rng = rows_of(model.visible, np.repeat([[0], [1]], 40, axis=1)), np.random.default_rng(0)
     found = answers_about(model).log_likelihood(data, rng, 10, 20)
     assert not found.exact

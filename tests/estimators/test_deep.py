@@ -18,10 +18,8 @@ from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.layers import recognition_bounds
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, SpinLayer
-from layered_systems import bits, small_machine
+from gibbsian.models.layers.units import BinaryUnits, SpinUnits
+from layered_systems import bits, network, small_machine
 from layered_systems import dbm as DBM
 from layered_systems import dbn as DBN
 
@@ -119,12 +117,12 @@ def test_any_number_of_layers(name, layers):
 def test_model_kinds_and_stories():
     X = two_groups(60)
     dbn = DBN(**SMALL).fit(X)
-    assert isinstance(dbn.model_, BeliefNetwork)
+    assert isinstance(dbn.model_.family, gb.models.BeliefNetworkFamily)
     assert dbn.n_iter_ == 6
     named = gb.DeepBeliefNetwork((4, 3), max_iter=3, random_state=0).fit(X)  # with learning together, which it skips
     assert named.result_.reason == dbn.result_.reason == "trained for 3 epochs a layer, 2 layers"
     dbm = DBM(**SMALL, pretrain=0).fit(X)
-    assert isinstance(dbm.model_, DeepModel)
+    assert isinstance(dbm.model_.family, gb.models.StackFamily)
     assert dbm.result_.reason == "trained for 3 epochs"
     assert DBM(**SMALL).fit(X).result_.reason.endswith("2 layers, then 3 epochs together")
 
@@ -376,13 +374,13 @@ class TestBeliefNetworkScores:
         assert dbn.score(self.X) < dbn.log_likelihood(self.X, exact=True).lower
 
     def test_rows_are_scored_alike_alone_and_together(self):
-        layers = [BinaryLayer(4), SpinLayer(6), SpinLayer(3), BinaryLayer(2)]
-        zeros = BeliefNetwork.zeros(layers)
-        network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
-        together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)
+        layers = [BinaryUnits(4), SpinUnits(6), SpinUnits(3), BinaryUnits(2)]
+        zeros = network(layers)
+        found = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
+        together, errors = recognition_bounds(found, self.EVERY, 50, 0, common=True)
         alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
-        assert (np.abs(together - network.value_log_weights(self.EVERY)) < 5 * errors + 0.05).all()
+        assert (np.abs(together - network.log_evidence(self.EVERY)) < 5 * errors + 0.05).all()
 
     def test_rows_held_out_that_all_lack_cells_are_scored(self):
         X = np.where(self.X == 1, 1.0, 0.0)

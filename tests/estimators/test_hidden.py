@@ -24,7 +24,7 @@ from gibbsian.errors import (
     TooExpensiveError,
 )
 from gibbsian.expectations.mean_field import mean_field_evidence
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from systems import exact_law
 
 XOR = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 25)

@@ -8,6 +8,7 @@ import gibbsian as gb
 from estimator_samples import small, table
 from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
 from gibbsian.estimators import ESTIMATORS
+from layered_systems import restricted
 
 pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
 DISCRETE = [name for name in ESTIMATORS if ESTIMATORS.trait(name, "rows", "two-valued") in ("two-valued", "categories")]
@@ -106,9 +107,9 @@ def test_large_machines_are_annealed_under_a_bound(rng):
 
 def test_the_most_probable_row_need_not_be_part_of_the_joint_state():
     """One hidden unit: a row that goes with both of its values beats one that goes well with one value alone."""
-    layers = gb.models.BinaryLayer(1), gb.models.BinaryLayer(1)
+    layers = gb.models.BinaryUnits(1), gb.models.BinaryUnits(1)
     machine = gb.RestrictedBoltzmannMachine(1, max_iter=1, random_state=0).fit([[0], [1], [0], [1]])
-    machine.model_ = gb.models.RestrictedModel.build(*layers, [0.5], [0.3], [[-5.0]])
+    machine.model_ = restricted(*layers, [0.5], [0.3], [[-5.0]])
     assert machine.most_probable().rows.tolist() == [[0]]
     assert machine.most_probable(joint=True).rows.tolist() == [[1]]
     assert machine.most_probable(joint=True).hidden.tolist() == [[0]]
@@ -142,8 +143,8 @@ def test_wide_restricted_machines_climb_to_rows_that_no_flip_improves():
     machine = gb.RestrictedBoltzmannMachine(30, max_iter=1, random_state=0).fit(
         (rng.random((40, 120)) < 0.3).astype(int)
     )
-    layers = gb.models.BinaryLayer(120), gb.models.BinaryLayer(30)
-    machine.model_ = gb.models.RestrictedModel.build(*layers, weights=rng.normal(0, 0.4, (120, 30)))
+    layers = gb.models.BinaryUnits(120), gb.models.BinaryUnits(30)
+    machine.model_ = restricted(*layers, weights=rng.normal(0, 0.4, (120, 30)))
     found = machine.most_probable(evidence={"x3": 1, "x7": 0}, random_state=0)
     free = np.setdiff1d(np.arange(120), [3, 7])
     assert found.rows[0, [3, 7]].tolist() == [1, 0]

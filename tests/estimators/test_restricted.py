@@ -27,10 +27,9 @@ from gibbsian.errors import (
     TooExpensiveError,
 )
 from gibbsian.learners.standard_units import ColumnScale, residual_deviations
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
 from gibbsian.storage import Checkpoint
-from layered_systems import bits, small_machine
+from layered_systems import all_values, bits, restricted, small_machine
 from layered_systems import rbm as RBM
 
 
@@ -53,12 +52,12 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (images > 7).astype(float), labels
 
 
-def enumerated(model: RestrictedModel) -> tuple[np.ndarray, np.ndarray]:
+def enumerated(model) -> tuple[np.ndarray, np.ndarray]:
     """All visible states and their exact log-probabilities, summed from joint energies."""
-    v = model.visible.enumerate(0, int(model.visible.n_states))
-    h = model.hidden.enumerate(0, int(model.hidden.n_states))
+    v = all_values(model.visible)
+    h = all_values(model.hidden)
     weights = np.array([[-model.energy(a[None], b[None])[0] for b in h] for a in v]) / model.temperature
-    return model.visible.decode(v), logsumexp(weights, axis=1) - logsumexp(weights)
+    return states_of(model.visible, v), logsumexp(weights, axis=1) - logsumexp(weights)
 
 
 class TestDropIn:
@@ -80,11 +79,11 @@ class TestDropIn:
         X = digits[0]
         fit, test = X[:1500], X[1500:]
         theirs = BernoulliRBM(20, random_state=0).fit(fit)
-        as_model = RestrictedModel.build(
-            BinaryLayer(64), BinaryLayer(20), theirs.intercept_visible_, theirs.intercept_hidden_, theirs.components_.T
+        as_model = restricted(
+            BinaryUnits(64), BinaryUnits(20), theirs.intercept_visible_, theirs.intercept_hidden_, theirs.components_.T
         )
         ours = RBM(20, random_state=0).fit(fit)
-        their_score = (as_model.value_log_weights(test) - gb.inference.exact(as_model).log_partition).mean()
+        their_score = (as_model.log_evidence(test) - gb.inference.exact(as_model).log_partition).mean()
         assert ours.score(test) > their_score + 3
 
     def test_clone_set_params_and_grid_search(self, digits):
@@ -114,7 +113,7 @@ class TestTables:
     def test_labels_of_two_values(self):
         rows = [["yes", "no"], ["no", "?"], ["no", "no"]] * 5
         rbm = RBM(2, max_iter=2, random_state=0).fit(rows)
-        assert (rbm.coding_.name, rbm.model_.visible, rbm.model_.hidden) == ("yes/no", BinaryLayer(2), BinaryLayer(2))
+        assert (rbm.coding_.name, rbm.model_.visible, rbm.model_.hidden) == ("yes/no", BinaryUnits(2), BinaryUnits(2))
         assert set(rbm.sample(20).ravel()) <= {"yes", "no"}
         with pytest.raises(CodingError):
             rbm.transform([["yes", "perhaps"]])
@@ -140,7 +139,7 @@ class TestTables:
     def test_numbers_between_0_and_1_are_probabilities(self):
         X = np.random.default_rng(0).random((50, 4))
         rbm = RBM(3, max_iter=2, random_state=0).fit(X)
-        assert rbm.model_.visible == BinaryLayer(4)
+        assert rbm.model_.visible == BinaryUnits(4)
         np.testing.assert_allclose(rbm.transform(X), 1 / (1 + np.exp(-X @ rbm.components_.T - rbm.intercept_hidden_)))
         assert set(rbm.sample(5).ravel()) <= {0, 1}
         with pytest.raises(DataError, match="x2"):
@@ -159,7 +158,7 @@ class TestTables:
         hair = rng.choice(["red", "brown", "blond"], 60)
         frame = pd.DataFrame({"hair": hair, "again": hair, "size": rng.choice(["s", "l"], 60)})
         rbm = RBM(4, max_iter=300, learning_rate=0.5, random_state=0).fit(frame)
-        assert rbm.model_.visible == CategoricalLayer((3, 3, 2))
+        assert rbm.model_.visible == CategoricalUnits((3, 3, 2))
         assert rbm.components_.shape == (4, 8)
         drawn = rbm.sample(200)
         assert (drawn["hair"] == drawn["again"]).mean() > 0.9
@@ -372,14 +371,14 @@ class TestGaussian:
 
     def test_units_change_exactly(self):
         rng = np.random.default_rng(0)
-        model = RestrictedModel.build(
-            GaussianLayer(2, (0.5, 2.0)), BinaryLayer(3), *(rng.normal(size=s) for s in (2, 3, (2, 3))), temperature=1.7
+        model = restricted(
+            GaussianUnits(2, (0.5, 2.0)), BinaryUnits(3), *(rng.normal(size=s) for s in (2, 3, (2, 3))), temperature=1.7
         )
         scale = ColumnScale(np.array([3.0, -1.0]), np.array([10.0, 0.1]))
         u = rng.normal(size=(6, 2))
         before, after = (
-            model.value_log_weights(u),
-            scale.to_data(model).value_log_weights(u * scale.spreads + scale.centres),
+            model.log_evidence(u),
+            scale.to_data(model).log_evidence(u * scale.spreads + scale.centres),
         )
         np.testing.assert_allclose(after - before, (after - before)[0])
         np.testing.assert_allclose(scale.from_data(scale.to_data(model)).theta, model.theta)
@@ -543,7 +542,7 @@ def test_machines_with_thousands_of_columns_can_be_asked():
     wide = RBM(1100, max_iter=1, random_state=0).fit(X)
     with pytest.raises(TooExpensiveError, match="method='gibbs'"):
         wide.sample(2, method="exact")
-    for layer in (BinaryLayer(2000), SpinLayer(2000), CategoricalLayer([3] * 2000)):
+    for layer in (BinaryUnits(2000), SpinUnits(2000), CategoricalUnits([3] * 2000)):
         assert np.isfinite(layer.n_states)
 
 

@@ -7,15 +7,14 @@ from scipy.special import logsumexp
 import gibbsian as gb
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import N_STEPS, _sampled_means, expected_layers
-from gibbsian.inference.missing import log_evidence
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
-from layered_systems import rows_of
+from gibbsian.inference.posterior import log_evidence
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
+from layered_systems import all_values, restricted, rows_of
 
 
 def test_chains_fill_as_sums_do():
     rng = np.random.default_rng(0)
-    model = RestrictedModel.build(BinaryLayer(5), BinaryLayer(3), *(rng.normal(size=s) for s in (5, 3, (5, 3))))
+    model = restricted(BinaryUnits(5), BinaryUnits(3), *(rng.normal(size=s) for s in (5, 3, (5, 3))))
     missing = np.array([[False, True, True, False, True]])
     rows = rows_of(model.visible, np.array([[1, 0, 0, 1, 0]]), missing)
     expected = expected_layers(model, rows, rng)
@@ -29,11 +28,11 @@ def test_chains_fill_as_sums_do():
 @pytest.mark.parametrize("n_hidden", [2, 9], ids=["sum over hidden", "sum over missing"])
 def test_either_sum_over_a_row_is_the_same(n_hidden):
     rng = np.random.default_rng(0)
-    layer = CategoricalLayer((3, 2, 2, 4))
+    layer = CategoricalUnits((3, 2, 2, 4))
     parts = [rng.normal(size=s) for s in (11, n_hidden, (11, n_hidden))]
-    model = RestrictedModel.build(layer, SpinLayer(n_hidden), *parts, temperature=0.8)
-    v = layer.enumerate(0, int(layer.n_states))
-    codes, weights = layer.decode(v), model.value_log_weights(v)
+    model = restricted(layer, SpinUnits(n_hidden), *parts)
+    v = all_values(layer)
+    codes, weights = states_of(layer, v), model.log_evidence(v)
     missing = np.array([[False, True, True, True], [True, True, True, True]])
     rows = rows_of(layer, np.array([[2, 0, 0, 0], [0, 0, 0, 0]]), missing)
     agree = codes[:, 0] == 2
@@ -45,18 +44,18 @@ def test_either_sum_over_a_row_is_the_same(n_hidden):
 
 
 def test_what_cannot_be_summed_is_refused_by_the_users_row():
-    model = RestrictedModel.build(BinaryLayer(30), BinaryLayer(30))
+    model = restricted(BinaryUnits(30), BinaryUnits(30))
     data = gb.Dataset.read([[1] * 30, [None] * 29 + [1]], coding="binary")
     with pytest.raises(TooExpensiveError, match="row 1 lacks 29 cells"):
         log_evidence(model, data)
-    real = RestrictedModel.build(GaussianLayer(2), BinaryLayer(2))
+    real = restricted(GaussianUnits(2), BinaryUnits(2))
     with pytest.raises(MissingValuesError, match="Gaussian"):
         log_evidence(real, rows_of(real.visible, np.zeros((1, 2)), np.array([[True, False]])))
 
 
 def test_rows_beyond_reach_are_sampled_some_at_a_time(monkeypatch):
     rng = np.random.default_rng(0)
-    model = RestrictedModel.build(BinaryLayer(4), BinaryLayer(3), *(rng.normal(size=s) for s in (4, 3, (4, 3))))
+    model = restricted(BinaryUnits(4), BinaryUnits(3), *(rng.normal(size=s) for s in (4, 3, (4, 3))))
     missing = rng.random((5, 4)) < 0.5
     missing[:, 0] = True
     rows = rows_of(model.visible, rng.integers(0, 2, (5, 4)), missing)

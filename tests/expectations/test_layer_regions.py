@@ -8,8 +8,13 @@ from scipy.integrate import quad
 
 import gibbsian as gb
 from gibbsian.expectations.block_chains import spatial_moments
-from gibbsian.models import BinaryLayer, GaussianLayer
-from layered_systems import joint_law, random_machine, statistics_of
+from gibbsian.models import BinaryUnits, GaussianUnits
+from layered_systems import all_values, joint_law, random_machine, statistics_of
+
+
+def moments_of(model, values, hidden=None, region="layer"):
+    return spatial_moments(model.family, model.parts, values, hidden, region)
+
 
 DISCRETE = [("categorical", "binary"), ("categorical", "categorical"), ("spin", "categorical")]
 
@@ -17,29 +22,29 @@ DISCRETE = [("categorical", "binary"), ("categorical", "categorical"), ("spin", 
 @pytest.mark.parametrize(("visible", "hidden"), DISCRETE)
 @pytest.mark.parametrize("region", ["pair", "layer"])
 def test_unbiased_at_the_exact_law(rng, visible, hidden, region):
-    model = random_machine(visible, hidden, rng, 3, 2, scale=1.0, temperature=1.3)
+    model = random_machine(visible, hidden, rng, 3, 2, scale=1.0)
     v, h, law, _ = joint_law(model)
     total = np.zeros(model.theta.size)
     for i, j in itertools.product(range(len(v)), range(len(h))):
-        found = spatial_moments(model, v[i : i + 1], h[j : j + 1], region)
-        total += law[i, j] * np.concatenate([found.visible, found.hidden, found.products.ravel()])
+        found = moments_of(model, v[i : i + 1], h[j : j + 1], region)
+        total += law[i, j] * np.concatenate([found.firsts[0], found.firsts[1], found.products[0].ravel()])
     np.testing.assert_allclose(total, statistics_of(v, h, law), atol=1e-12)
 
 
 def gaussian_machine(rng, scale=1.0):
-    machine = random_machine(GaussianLayer(3, (1.0, 0.7, 1.5)), BinaryLayer(4), rng, scale=scale, temperature=1.2)
+    machine = random_machine(GaussianUnits(3, (1.0, 0.7, 1.5)), BinaryUnits(4), rng, scale=scale)
     return machine, rng.normal(size=(1, 3)), (rng.random((1, 4)) < 0.5).astype(float)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
 def test_a_gaussian_unit_with_the_hidden_layer_is_an_integral(rng, scale):
     model, v, _ = gaussian_machine(rng, scale)
-    found = spatial_moments(model, v, region="layer")
+    found = moments_of(model, v, region="layer")
 
     def weight(x, unit):
         changed = v.copy()
         changed[0, unit] = x
-        return float(np.exp(model.value_log_weights(changed)[0] - model.value_log_weights(v)[0])), changed
+        return float(np.exp(model.log_evidence(changed)[0] - model.log_evidence(v)[0])), changed
 
     def product(x, unit):
         density, changed = weight(x, unit)
@@ -50,22 +55,25 @@ def test_a_gaussian_unit_with_the_hidden_layer_is_an_integral(rng, scale):
         options = {"points": np.linspace(*ends, 41)[1:-1], "limit": 400, "epsabs": 0.0, "epsrel": 1e-11}
         total = quad(lambda x, i: weight(x, i)[0], *ends, (unit,), **options)[0]
         mean = quad(lambda x, i: x * weight(x, i)[0], *ends, (unit,), **options)[0] / total
-        assert found.visible[unit] == pytest.approx(mean, rel=1e-6, abs=1e-6)
+        assert found.firsts[0][unit] == pytest.approx(mean, rel=1e-6, abs=1e-6)
         expected = quad(product, *ends, (unit,), **options)[0] / total
-        assert found.products[unit, 2] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert found.products[0][unit, 2] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_a_gaussian_and_a_binary_unit_have_a_closed_form(rng):
     model, v, h = gaussian_machine(rng)
-    found = spatial_moments(model, v, h, "pair").products
+    found = moments_of(model, v, h, "pair").products[0]
     for i, j in itertools.product(range(3), range(4)):
         on, off = h.copy(), h.copy()
         on[0, j], off[0, j] = 1.0, 0.0
         rest = v.copy()
         rest[0, i] = 0.0  # the visible unit is integrated: a normal given each value of the hidden one
-        variance = model.visible.variances[i] * model.temperature
-        fields = [float(model.visible_fields(x)[0, i]) for x in (on, off)]
-        odds = float(model.hidden_fields(rest)[0, j]) + variance * (fields[0] ** 2 - fields[1] ** 2) / 2
+        variance = model.visible.deviations[i] ** 2
+        fields = [float(model.family.fields(model.parts, 0, [None, x])[0, i]) for x in (on, off)]
+        odds = (
+            float(model.family.fields(model.parts, 1, [rest, None])[0, j])
+            + variance * (fields[0] ** 2 - fields[1] ** 2) / 2
+        )
         expected = variance * fields[0] / (1 + np.exp(-odds))
         assert found[i, j] == pytest.approx(expected, abs=1e-12)
 
@@ -73,16 +81,16 @@ def test_a_gaussian_and_a_binary_unit_have_a_closed_form(rng):
 def test_a_gaussian_machine_is_integrated_without_bias_and_with_less_variance(rng):
     """YU20 theorems 1 and 2 where visible units are real numbers."""
     model, _, _ = gaussian_machine(rng)
-    h = model.hidden.enumerate(0, 16)
-    law = np.exp(model.hidden_log_weights(h) - np.logaddexp.reduce(model.hidden_log_weights(h)))
+    h = all_values(model.hidden)
+    law = np.exp(model.log_weights_of_hidden(h) - np.logaddexp.reduce(model.log_weights_of_hidden(h)))
     truth = model.visible_means(h).T @ (law[:, None] * h)
     drawn = h[rng.choice(16, 3000, p=law)]
     values = model.draw_visible(drawn, rng)
     spread = {"plain": (values[:, :, None] * drawn[:, None]).var(axis=0)}
     for region in ("pair", "layer"):
-        singles = [spatial_moments(model, values[m : m + 1], drawn[m : m + 1], region).products for m in range(300)]
+        singles = [moments_of(model, values[m : m + 1], drawn[m : m + 1], region).products[0] for m in range(300)]
         spread[region] = np.var(singles, axis=0)
-        whole = spatial_moments(model, values, drawn, region).products
+        whole = moments_of(model, values, drawn, region).products[0]
         assert (np.abs(whole - truth) < 5 * np.sqrt(spread[region] / 3000)).all()
     assert (spread["pair"] < spread["plain"]).all()
     # variances over 300 draws are known to a tenth or so

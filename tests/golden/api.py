@@ -27,7 +27,10 @@ from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learners import LEARNERS, as_learner
-from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, GaussianLayer, Potential, SpinLayer
+from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, GaussianUnits, Potential, SpinUnits, StackFamily
+from gibbsian.models.family import FAMILIES, Model
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.units import domain_of
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.potentials import POTENTIALS
 from gibbsian.models.variables import Variables
@@ -36,13 +39,12 @@ from gibbsian.optimizers import OPTIMIZERS
 from gibbsian.samplers import SAMPLERS
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
 
-LAYERS = {"0/1": BinaryLayer, "-1/+1": SpinLayer}
+LAYERS = {"0/1": BinaryUnits, "-1/+1": SpinUnits}
 
 
 def registered() -> dict[str, set[str]]:
     """Return the names that the table must speak of, by kind."""
     registries: dict[str, Any] = {
-        "model": MODELS,
         "learner": LEARNERS,
         "estimator": ESTIMATORS,
         "expectation": EXPECTATIONS,
@@ -54,7 +56,8 @@ def registered() -> dict[str, set[str]]:
         "sampler": SAMPLERS,
         "layer sampler": LAYER_SAMPLERS,
     }
-    return {**{kind: set(registry.names()) for kind, registry in registries.items()}, "potential": set(POTENTIALS)}
+    found = {kind: set(registry.names()) for kind, registry in registries.items()}
+    return {**found, "model": {*MODELS, *FAMILIES}, "potential": set(POTENTIALS)}
 
 
 # == models of given parameters =======================================================================================
@@ -127,7 +130,7 @@ def names_of(model: Any) -> list[str]:
     if kind == "gaussian":
         pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.family.graph.edges.tolist()]
         return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
-    widths = [layer.width for layer in model.layers]
+    widths = [layer.width for layer in model.family.layers]
     units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]
     pairs = [f"{a}*{b}" for lower, upper in itertools.pairwise(units) for a in lower for b in upper]
     return [*itertools.chain(*units), *pairs]
@@ -146,15 +149,13 @@ def _layer(kind: Any, n_units: int) -> Any:
     """Return a layer of units: "0/1", "-1/+1", ("normal", deviations) or the sizes of categories."""
     if isinstance(kind, str):
         return LAYERS[kind](n_units)
-    return GaussianLayer(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalLayer(list(kind))
+    return GaussianUnits(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalUnits(list(kind))
 
 
 def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any) -> Any:
-    made = [_layer(kind, n).tempered(temperature) for kind, n in layers]
-    factory = MODELS.factory("restricted" if len(made) == 2 else "deep")
-    blank = factory.build(*made) if len(made) == 2 else factory.build(made, None, None)
-    theta = [parts[name] for name in names_of(blank)]
-    return blank.replace(np.array(theta, dtype=float) / temperature)
+    blank = StackFamily(tuple(_layer(kind, n) for kind, n in layers)).build()
+    theta = np.array([parts[name] for name in names_of(blank)], dtype=float)
+    return blank.family.at(theta, 1.0 / temperature)
 
 
 def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
@@ -162,7 +163,12 @@ def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any)
         _stack(parts[f"machine{place}"], None, temperature, pair)
         for place, pair in enumerate(itertools.pairwise(layers))
     ]
-    return MODELS.factory("belief-network").stack(machines)
+    units = (machines[0].family.layers[0], *(machine.family.layers[1] for machine in machines))
+    return Model(BeliefNetworkFamily(units), np.concatenate([machine.theta for machine in machines]))
+
+
+def _layered(model: Any) -> bool:
+    return hasattr(model.family, "layers")
 
 
 def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
@@ -198,8 +204,7 @@ def _columns(parts: dict[str, Any], values: Any, temperature: float) -> Any:
 
 
 BUILDERS = {
-    "restricted": _stack,
-    "deep": _stack,
+    "stack": _stack,
     "belief-network": _belief,
     "gaussian": _gaussian,
     "gaussian-mixture": _spherical,
@@ -215,7 +220,7 @@ def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
     kind = type(model.family).registered_name
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
     missing = np.isnan(cells)
-    domain = model.layers[0].domain if hasattr(model, "layers") else getattr(model, "domain", REALS)
+    domain = domain_of(model.family.layers[0]) if _layered(model) else getattr(model, "domain", REALS)
     if kind == "categorical-mixture":
         domain = Categories(model.family.columns.sizes)
     if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
@@ -332,14 +337,15 @@ def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
 
 def _with_hidden(model: Any, data: Dataset) -> Dataset:
     """Return the rows with the hidden units after their columns, missing."""
-    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not hasattr(model, "layers") else data
+    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not _layered(model) else data
 
 
 def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
     """What a learner minimises, and its gradient by natural parameters."""
     bound = for_model(OBJECTIVES.create(name, **settings), model)
-    if hasattr(model, "layers"):
-        joint, units = model.joint(), names_of(model)[: model.joint().n_variables]
+    if _layered(model):
+        joint = model.family.joint(model.theta)
+        units = names_of(model)[: joint.n_variables]
         value, gradient = value_and_gradient(bound, joint, _ask(joint).completed(data))
         own = ["*".join(units[int(i[1:])] for i in name.split("*")) for name in names_of(joint)]
         return {"value": value, **dict(zip(own, gradient, strict=True))}
@@ -443,8 +449,7 @@ def visible_given(model: Any, data: Any, codes: Any, group: int = 0) -> Any:
     """Probabilities of the columns given codes of hidden units ("dreaming", YK15)."""
     answers = _ask(model)
     groups = answers.hidden_groups()
-    n = model.n_variables - (model.n_hidden if not hasattr(model, "layers") else 0)
-    n = model.layers[0].n_units if hasattr(model, "layers") else n
+    n = model.n_variables - model.n_hidden
     return answers.visible_given_hidden(np.array(codes, np.int8), groups[group], n, lambda: _queries(model))[0]
 
 
@@ -624,7 +629,7 @@ class Fitted:
             return {"means": parts["means"]} if kind == "k-means" else parts
         if kind == "belief-network":
             return {"theta": model.theta}
-        return natural(model if hasattr(model, "layers") else model.canonical())
+        return natural(model if _layered(model) else model.canonical())
 
     def smallest_curvature(self, loss: str) -> float:
         """Return the least second derivative of the penalised loss where parameters are free, by natural parameters.
@@ -637,8 +642,8 @@ class Fitted:
         learner = estimator.learner
         l1, l2 = (getattr(learner, name, getattr(estimator, name, 0.0)) for name in ("l1", "l2"))
         free = np.ones(model.theta.size, bool) if not l1 else (model.theta != 0) | ~model.penalised
-        if hasattr(model, "layers"):
-            model = model.joint()
+        if _layered(model):
+            model = model.family.joint(model.theta)
             data = _ask(model).completed(estimator.read(self.rows))
             free = np.ones(model.theta.size, bool)
 
@@ -803,8 +808,8 @@ def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_
     sampler = LAYER_SAMPLERS.create(name)
     target = model if name == "block-gibbs" else gb.samplers.layer_path(model, "uniform", rng=rng)
     state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
-    values = state.values if name == "block-gibbs" else state.values[-1]
-    return _summary(values[:, : model.visible.width], True)
+    values = state.values[0] if name == "block-gibbs" else state.values[-1]
+    return _summary(values[:, : model.family.layers[0].width], True)
 
 
 def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:

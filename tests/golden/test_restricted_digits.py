@@ -7,11 +7,10 @@ from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
-from layered_systems import data_rows, start_model, trained
+from gibbsian.models.layers.units import BinaryUnits
+from layered_systems import data_rows, restricted, start_model, trained
 
-LAYERS = BinaryLayer(64), BinaryLayer(20)
+LAYERS = BinaryUnits(64), BinaryUnits(20)
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +33,4 @@ def test_better_than_scikit_learn_at_equal_epochs(digits, rate):
     ours = trained(learner, start_model(*LAYERS, rows, rng), rows, rng).model
     rbm = BernoulliRBM(20, learning_rate=rate, n_iter=10, random_state=0).fit(training.astype(np.float64))
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
-    assert score(ours, test) > score(RestrictedModel.build(*LAYERS, *parts), test) + 1.0
+    assert score(ours, test) > score(restricted(*LAYERS, *parts), test) + 1.0

@@ -9,9 +9,8 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ClampedExact
 from gibbsian.inference import cut_sets
-from gibbsian.inference.completions import complete_in_all_ways
 from gibbsian.inference.cut_sets import split_by_cut
-from gibbsian.inference.missing import clamped_moments, log_evidence, split_rows
+from gibbsian.inference.posterior import Listed, OneByOne, log_evidence, split_rows
 from holes import holed
 from systems import random_model
 
@@ -44,9 +43,8 @@ def expectation(model, data):
 
 def row_by_row(model, data):
     """Exact inference on the missing cells of each row."""
-    pairs = [clamped_moments(model, data, r, 60.0) for r in range(data.n_states)]
     shares = data.weights / data.total_weight
-    return np.array([value for value, _ in pairs]), shares @ np.array([statistics for _, statistics in pairs])
+    return OneByOne(model.family, data.states, data.missing).expect(model.theta, shares)
 
 
 def test_evidence_statistics_and_probabilities(system):
@@ -56,10 +54,11 @@ def test_evidence_statistics_and_probabilities(system):
     np.testing.assert_allclose(log_evidence(model, data), evidence, atol=1e-11)
     np.testing.assert_allclose(estimate.mean, statistics, atol=1e-12)
     assert estimate.log_partition == pytest.approx(np.average(evidence, weights=data.weights), abs=1e-11)
-    for part in split_rows(model, data).parts:
-        if model.n_variables < 10:
-            listed = complete_in_all_ways(data, part.which).fill_probabilities(model)
-            np.testing.assert_allclose(part.fill_probabilities(model), listed, atol=1e-12)
+    light, cuts, _ = split_rows(model.family, data.states, data.missing)
+    if model.n_variables < 10:
+        listed = Listed(model.family, data.states[light], data.missing[light])
+        found, expected = (rows.cell_probabilities(model.theta) for rows in (cuts, listed))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_what_is_left_to_single_rows_makes_no_difference(system, monkeypatch):
@@ -83,14 +82,14 @@ def test_rows_come_in_parts(system, monkeypatch):
 def test_no_cut_is_needed_between_cells_that_do_not_interact(system):
     """The rest of the missing cells has no edge inside, and no cell is in the cut set for nothing."""
     model, data = system
-    cuts, heavy = cut_sets.split_by_cut(model, data)
+    light, cuts, heavy = split_by_cut(model.family, data.states, data.missing)
     joined = model.coupling_matrix != 0
-    for r in range(len(cuts.which)):
+    for r in range(cuts.n_rows):
         cells, k = cuts.cells[cuts.pointers[r] : cuts.pointers[r + 1]], cuts.n_cut[r]
         assert not joined[np.ix_(cells[k:], cells[k:])].any()
         assert joined[np.ix_(cells[:k], cells)].any(axis=1).all()
-    assert np.array_equal(np.sort(np.concatenate([cuts.which, heavy])), np.arange(data.n_states))
-    assert np.array_equal(split_rows(model, data).heavy, heavy)
+    assert np.array_equal(np.sort(np.concatenate([light, heavy])), np.arange(data.n_states))
+    assert np.array_equal(split_rows(model.family, data.states, data.missing).heavy, heavy)
 
 
 @pytest.mark.parametrize("scale", [5.0, 50.0, 500.0])
@@ -123,4 +122,4 @@ def test_models_without_biases_and_many_hidden_units(domain, rng):
 def test_rows_of_another_width_than_the_model_are_refused_before_any_kernel_sees_them(n_columns):
     data = gb.Dataset.read([[1.0] * (n_columns - 1) + [np.nan]], coding="spin")
     with pytest.raises(ArgumentError, match=f"the data has {n_columns} variables but the model has 3"):
-        split_by_cut(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data)
+        split_by_cut(gb.PairwiseModel.zeros(gb.graphs.complete(3)).family, data.states, data.missing)

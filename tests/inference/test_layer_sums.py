@@ -8,17 +8,18 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import LayerSums, exact, is_affordable, predict_cost
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
 from layered_systems import (
     DISCRETE,
     PAIRS,
+    all_values,
     joint_law,
     layer_sums,
     likelihood_gradient,
     log_likelihood,
     log_partition,
     random_machine,
+    restricted,
     statistics_of,
 )
 
@@ -29,7 +30,7 @@ BOTH_DISCRETE = [(v, h) for v in DISCRETE for h in DISCRETE]
 @pytest.mark.parametrize("side", ["visible", "hidden"])
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
 def test_log_partition_and_moments_are_those_of_plain_summation(rng, visible, hidden, side, temperature):
-    model = random_machine(visible, hidden, rng, temperature=temperature)
+    model = random_machine(visible, hidden, rng)
     v, h, law, truth = joint_law(model)
     answer = layer_sums(model, side)
     assert abs(answer.log_partition - truth) < 1e-12
@@ -38,7 +39,7 @@ def test_log_partition_and_moments_are_those_of_plain_summation(rng, visible, hi
 
 @pytest.mark.parametrize("kind", ["binary", "spin"])
 def test_agrees_with_exact_inference_on_the_pairwise_form(rng, kind):
-    model = random_machine(kind, kind, rng, n_visible=9, n_hidden=7, temperature=0.8)
+    model = random_machine(kind, kind, rng, n_visible=9, n_hidden=7)
     reference = gb.inference.exact(model.joint())
     answer = layer_sums(model)
     assert abs(answer.log_partition - reference.log_partition) < 1e-11
@@ -59,7 +60,7 @@ def test_large_fields_do_not_overflow(rng, scale, visible, hidden):
     """Some units within the products' reach, some beyond it, some at both ends at once."""
     model = random_machine(visible, hidden, rng, n_visible=9, n_hidden=8, scale=1.0)
     weights = model.weights * np.linspace(0.0, scale, 9)[:, None]
-    model = RestrictedModel.build(model.visible, model.hidden, None, model.hidden_biases, weights)
+    model = restricted(model.visible, model.hidden, None, model.hidden_biases, weights)
     v, h, law, truth = joint_law(model)
     for side in ("visible", "hidden"):
         answer = layer_sums(model, side)
@@ -68,9 +69,9 @@ def test_large_fields_do_not_overflow(rng, scale, visible, hidden):
 
 
 def test_gaussian_visible_against_quadrature(rng):
-    model = random_machine(GaussianLayer(1, (0.7,)), "binary", rng, n_hidden=3, temperature=1.3)
+    model = random_machine(GaussianUnits(1, (0.7,)), "binary", rng, n_hidden=3)
     grid = np.linspace(-25, 25, 200_001)[:, None]
-    weights = np.exp(model.value_log_weights(grid))
+    weights = np.exp(model.log_evidence(grid))
     step = grid[1, 0] - grid[0, 0]
     answer = layer_sums(model)
     assert abs(answer.log_partition - np.log(weights.sum() * step)) < 1e-9
@@ -80,8 +81,8 @@ def test_gaussian_visible_against_quadrature(rng):
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_gradient_is_the_slope_of_the_log_likelihood(rng, visible, hidden):
-    model = random_machine(visible, hidden, rng, n_visible=3, n_hidden=3, scale=0.4, temperature=1.4)
-    states = model.visible.decode(model.draw_visible(np.zeros((6, model.hidden.width)), rng))
+    model = random_machine(visible, hidden, rng, n_visible=3, n_hidden=3, scale=0.4)
+    states = states_of(model.visible, model.draw_visible(np.zeros((6, model.hidden.width)), rng))
     shares = rng.dirichlet(np.ones(6))
     slope = likelihood_gradient(model, states, shares)
     direction = rng.normal(size=model.theta.size)
@@ -92,7 +93,7 @@ def test_gradient_is_the_slope_of_the_log_likelihood(rng, visible, hidden):
 @pytest.mark.parametrize("visible", DISCRETE)
 def test_probabilities_add_up_to_one(rng, visible):
     model = random_machine(visible, "spin", rng)
-    states = model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states)))
+    states = states_of(model.visible, all_values(model.visible))
     assert abs(np.exp(log_likelihood(model, states)).sum() - 1.0) < 1e-12
 
 
@@ -123,30 +124,30 @@ def test_moments_do_not_depend_on_threads(n_threads):
 
 
 def test_sizes_beyond_the_limit_are_refused_before_anything_is_allocated(monkeypatch):
-    large = RestrictedModel.build(BinaryLayer(784), BinaryLayer(26))
+    large = restricted(BinaryUnits(784), BinaryUnits(26))
     assert not is_affordable(large)
     with pytest.raises(TooExpensiveError, match=r"a sum over the 26 hidden units, of more than 3.4e\+07 terms"):
         exact(large)
     with pytest.raises(ArgumentError, match="Gaussian layer"):
-        LayerSums(RestrictedModel.build(GaussianLayer(3), BinaryLayer(3)), side="visible")
+        LayerSums(restricted(GaussianUnits(3), BinaryUnits(3)), side="visible")
     with pytest.raises(ArgumentError, match="side='left'"):
         LayerSums(large, side="left")
-    many = RestrictedModel.build(SpinLayer(500), CategoricalLayer([4] * 12))
+    many = restricted(SpinUnits(500), CategoricalUnits([4] * 12))
     assert is_affordable(many, max_seconds=1e9)
     assert not is_affordable(many, max_seconds=1.0)
     assert predict_cost(many).seconds > 1.0
-    assert predict_cost(RestrictedModel.build(BinaryLayer(784), BinaryLayer(16))).seconds < 1.0
-    assert is_affordable(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))
+    assert predict_cost(restricted(BinaryUnits(784), BinaryUnits(16))).seconds < 1.0
+    assert is_affordable(restricted(BinaryUnits(64), BinaryUnits(25)))
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
     with pytest.raises(TooExpensiveError, match="MiB"):
-        exact(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))
+        exact(restricted(BinaryUnits(64), BinaryUnits(25)))
 
 
 def test_products_of_many_strong_units_do_not_overflow():
     rng = np.random.default_rng(0)
     biases, weights = rng.normal(20.0, 3.0, 300), rng.normal(size=(3, 300))
-    model = RestrictedModel.build(BinaryLayer(3), BinaryLayer(300), rng.normal(size=3), biases, weights)
-    states = BinaryLayer(3).enumerate(0, 8)
+    model = restricted(BinaryUnits(3), BinaryUnits(300), rng.normal(size=3), biases, weights)
+    states = BinaryUnits(3).enumerate(0, 8)
     expected = np.logaddexp.reduce(
         states @ model.visible_biases + np.logaddexp(0.0, states @ weights + biases).sum(axis=1)
     )

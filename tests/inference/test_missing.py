@@ -13,12 +13,12 @@ from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding, as_coding
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import complete_in_all_ways, count_completions, value_indicators, value_offsets
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.learners import as_learner, run
 from gibbsian.models import HigherOrderModel, MarkovRandomField
 from gibbsian.objectives import Likelihood
 
-LISTED = "gibbsian.inference.missing.MOST_LISTED"
+LISTED = "gibbsian.inference.posterior.MOST_LISTED"
 
 
 def tables(rng):
@@ -80,8 +80,8 @@ def system(request, rng):
 
 def test_completions_are_all_ways_to_fill(system):
     model, data = system
-    completions = complete_in_all_ways(data)
-    for m, count in enumerate(count_completions(data)):
+    completions = complete_in_all_ways(data.domain, data.states, data.missing)
+    for m, count in enumerate(count_completions(data.domain, data.missing, data.n_states)):
         expected, _ = agreeing(model, data, m)
         assert len(expected) == count
         assert set(map(tuple, completions.states[completions.row == m])) == set(map(tuple, expected))

@@ -14,53 +14,57 @@ from gibbsian.expectations.block_chains import FreeMoments, NoChains
 from gibbsian.expectations.deep_mean_field import log_weight_bound
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import EachStep
-from gibbsian.learners.deep_lessons import DeepLessons, centred_gradient
 from gibbsian.learners.filling import EpochRows
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.learners.layer_gradient import GradientMaker
+from gibbsian.learners.lessons import DeepLessons
+from gibbsian.models.family import Model
+from gibbsian.models.layers.units import (
+    BinaryUnits,
+    CategoricalUnits,
+    GaussianUnits,
+    SpinUnits,
+    spread,
+    states_of,
+    values_of,
+)
 from gibbsian.storage import Checkpoint
-from layered_systems import data_rows, trained
+from layered_systems import data_rows, network, stack, trained
 
 STACKS = {
-    "binary-3": (BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
-    "spin-4": (SpinLayer(2), SpinLayer(2), SpinLayer(3), SpinLayer(2)),
-    "categories": (CategoricalLayer((3, 2)), BinaryLayer(2), SpinLayer(3)),
-    "gaussian": (GaussianLayer(2, (0.5, 2.0)), BinaryLayer(3), BinaryLayer(2)),
+    "binary-3": (BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "spin-4": (SpinUnits(2), SpinUnits(2), SpinUnits(3), SpinUnits(2)),
+    "categories": (CategoricalUnits((3, 2)), BinaryUnits(2), SpinUnits(3)),
+    "gaussian": (GaussianUnits(2, (0.5, 2.0)), BinaryUnits(3), BinaryUnits(2)),
 }
 
 
 class ExactPhase:
     """The free phase by enumeration."""
 
-    def init(self, model, rows, rng):
+    def init(self, model, base, rng):
         return NoChains()
 
-    def __call__(self, model, state, values, rng):
-        statistics = exact_sums.moments(model).statistics
-        v, h = model.visible.width, model.hidden.width
-        moments = FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h))
-        return moments, state
+    def __call__(self, family, parts, state, fields, rng):
+        theta = np.concatenate([part.ravel() for some in parts for part in some])
+        return FreeMoments(*family.split(exact_sums.moments(Model(family, theta)))), state
 
 
-def random_machine(layers, seed=0, temperature=1.3, scale=0.7):
+def random_machine(layers, seed=0, scale=0.7):
     rng = np.random.default_rng(seed)
-    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+    return stack(layers).replace(scale * rng.standard_normal(stack(layers).theta.size))
 
 
 def random_rows(layer, n_rows, seed=0, missing=0.0):
     rng = np.random.default_rng(seed)
-    states = layer.decode(layer.draw(np.zeros((n_rows, layer.width)), rng))
+    states = states_of(layer, layer.draw(np.zeros((n_rows, layer.width)), rng))
     return data_rows(states, missing=rng.random(states.shape) < missing if missing else None)
 
 
 def mean_bound(model, rows):
     mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
-    missing = rows.missing
-    if missing is not None:
-        missing = missing[:, getattr(model.visible, "unit_of_column", np.arange(model.visible.width))]
-    posterior = mean_field(model, model.visible.encode(rows.states), missing)
-    return log_weight_bound(model, posterior).mean() - exact_sums.log_partition(model.folded())
+    missing = None if rows.missing is None else spread(model.visible, rows.missing)
+    posterior = mean_field(model.family, model.parts, values_of(model.visible, rows.states), missing)
+    return log_weight_bound(model.family, model.parts, posterior).mean() - exact_sums.log_partition(model)
 
 
 def finite_differences(function, theta, step=1e-5):
@@ -78,10 +82,10 @@ def test_gradient_is_that_of_the_bound(name, missing):
         pytest.skip("Gaussian units need every number")
     model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
     rng, learner = np.random.default_rng(0), Minibatch(free_phase=ExactPhase(), centred=False)
-    lessons = DeepLessons(learner, model, EpochRows(rows))
+    lessons = DeepLessons(learner, model.family, EpochRows(rows))
     lessons.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
     memory, filled = lessons.start(model, rng)
-    found = lessons.teach(model, memory, filled, np.arange(rows.n_rows), rng).gradient
+    found = lessons.teach(model.parts, memory, filled, np.arange(rows.n_rows), rng).gradient
     truth = finite_differences(lambda theta: mean_bound(model.replace(theta), rows), model.theta)
     np.testing.assert_allclose(found, truth, atol=2e-7)
 
@@ -89,21 +93,22 @@ def test_gradient_is_that_of_the_bound(name, missing):
 def test_centred_gradient_is_the_gradient_in_centred_coordinates():
     """With ``b_l = a_l - sum W mu`` the slope by a and W, carried back to b and W, is the centred direction."""
     model, rng = random_machine(STACKS["spin-4"]), np.random.default_rng(1)
-    offsets, gradient = rng.random(9), rng.standard_normal(model.theta.size)
-    centres = np.split(offsets, np.cumsum([layer.width for layer in model.layers])[:-1])
+    widths = [layer.width for layer in model.layers]
+    data, free = ([rng.random((n, width)) for width in widths] for n in (5, 7))
+    offsets = [rng.random(width) for width in widths]
+    plain = GradientMaker()(data, free, None)[0]
 
     def outwards(centred):
-        biases, weights = model.split(centred)
+        biases, weights = model.family.split(centred)
         biases = [part.copy() for part in biases]
         for place, matrix in enumerate(weights):
-            biases[place] -= matrix @ centres[place + 1]
-            biases[place + 1] -= centres[place] @ matrix
+            biases[place] -= matrix @ offsets[place + 1]
+            biases[place + 1] -= offsets[place] @ matrix
         return np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
 
     jacobian = np.column_stack([outwards(unit) for unit in np.eye(model.theta.size)])
-    np.testing.assert_allclose(
-        centred_gradient(model, gradient, offsets), jacobian @ (jacobian.T @ gradient), atol=1e-12
-    )
+    centred = GradientMaker()(data, free, offsets)[0]
+    np.testing.assert_allclose(centred, jacobian @ (jacobian.T @ plain), atol=1e-12)
 
 
 def digits_like(n_rows=120, n_units=8, seed=0):
@@ -114,14 +119,14 @@ def digits_like(n_rows=120, n_units=8, seed=0):
 
 
 LEARNERS = {
-    "dbm": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), DeepModel.build),
+    "dbm": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), stack),
 }
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
     learner, build = LEARNERS[name]
-    rows, start = digits_like(), build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    rows, start = digits_like(), build([BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)])
     start = start.replace(0.1 * np.random.default_rng(5).standard_normal(start.theta.size))
     whole = trained(learner, start, rows, np.random.default_rng(0))
     path = tmp_path / "fit.checkpoint"
@@ -149,13 +154,13 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
 def test_training_raises_the_exact_likelihood(free_phase):
     rows = digits_like(n_rows=300)
     rng = np.random.default_rng(1)
-    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
-    start = DeepModel(layers, 0.05 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    layers = [BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)]
+    start = stack(layers).replace(0.05 * rng.standard_normal(stack(layers).theta.size))
     learner = Minibatch(max_iter=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
     values = rows.states.astype(float)
 
     def likelihood(model):
-        return model.value_log_weights(values).mean() - model.log_partition()
+        return model.log_evidence(values).mean() - model.family.log_partition(model.parts)
 
     independent = np.log(np.where(values == 1, values.mean(0), 1 - values.mean(0))).sum(axis=1).mean()
     model = trained(learner, start, rows, rng).model
@@ -171,20 +176,20 @@ def test_weights_of_rows_stand_for_repeated_rows():
 
 def test_penalties_act_on_weights_only():
     rows, rng = digits_like(), np.random.default_rng(3)
-    start = DeepModel.build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    start = stack([BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)])
     start = start.replace(0.1 * rng.standard_normal(start.theta.size))
     learner = Minibatch(max_iter=10, learning_rate=0.1, batch_size=20)
     sparse = trained(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
-    assert all((matrix == 0).all() for matrix in sparse.weights)
+    assert all((matrix == 0).all() for matrix in sparse.parts.weights)
     assert (sparse.biases[0] != 0).all()
     small = trained(replace(learner, l2=5.0), start, rows, np.random.default_rng(0)).model
     free = trained(learner, start, rows, np.random.default_rng(0)).model
-    assert np.abs(small.weights[0]).max() < np.abs(free.weights[0]).max()
+    assert np.abs(small.parts.weights[0]).max() < np.abs(free.parts.weights[0]).max()
 
 
 def test_single_precision_stays_single():
     rows = digits_like()
-    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
+    layers = [BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)]
     for learner, build in LEARNERS.values():
         template = build(layers)
         single = replace(learner, max_iter=2, l1=0.01, l2=0.01, dtype="float32")
@@ -194,7 +199,7 @@ def test_single_precision_stays_single():
 
 def test_mistakes_are_named():
     rows, rng = digits_like(), np.random.default_rng(0)
-    model = DeepModel.build([BinaryLayer(7), BinaryLayer(4)])
+    model = stack([BinaryUnits(7), BinaryUnits(4)])
     with pytest.raises(DataError, match="7 visible units but the rows have 8"):
         Minibatch().init(model, rows, rng)
     with pytest.raises(ArgumentError, match="momentum=1 must be"):
@@ -206,4 +211,4 @@ def test_mistakes_are_named():
     with pytest.raises(ArgumentError, match="learning_rate=0 must be above 0"):
         Minibatch(learning_rate=0)
     with pytest.raises(ArgumentError, match="directed layers of a belief network"):
-        Minibatch().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), rows, rng)
+        Minibatch().init(network([BinaryUnits(8), BinaryUnits(4)]), rows, rng)

@@ -83,7 +83,7 @@ def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng
             estimate, state = expectation(model, state)
             energies.append(estimate.diagnostics["free_energy"])
         assert np.diff(energies).max() <= 1e-12
-        assert energies[-1] >= -gb.inference.missing.log_evidence(model, data)[0]
+        assert energies[-1] >= -gb.inference.posterior.log_evidence(model, data)[0]
 
 
 def test_ends_where_exact_likelihood_does(domain, rng):

@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import ClampedChains, ClampedExact, as_clamped
 from gibbsian.expectations.clamped import present_means
-from gibbsian.inference.missing import is_quick
+from gibbsian.inference.posterior import is_quick
 from gibbsian.learners import MomentMatching, as_learner, break_symmetry, run
 from gibbsian.learners.hidden import scattered
 from gibbsian.objectives import Likelihood

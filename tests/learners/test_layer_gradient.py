@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains
-from gibbsian.expectations.block_chains import BlockSamples, FreeMoments, NoChains
+from gibbsian.expectations.block_chains import FreeMoments, NoChains
 from gibbsian.learners import Minibatch
-from gibbsian.learners.layer_gradient import GradientMaker, Offsets
+from gibbsian.learners.layer_gradient import GradientMaker, towards
+from gibbsian.models.family import Model
+from gibbsian.models.layers.units import states_of, values_of
 from layered_systems import PAIRS, data_rows, log_partition, moments, random_machine
 
 FLOATS = ("float64", "float32")
@@ -18,29 +20,28 @@ FLOATS = ("float64", "float32")
 class ExactPhase:
     """A free phase without error: moments by enumeration."""
 
-    def init(self, model, rows, rng):
+    def init(self, model, base, rng):
         return NoChains()
 
-    def __call__(self, model, state, values, rng):
-        statistics = moments(model).statistics
-        v, h = model.visible.width, model.hidden.width
-        return FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h)), state
+    def __call__(self, family, parts, state, fields, rng):
+        theta = np.concatenate([part.ravel() for some in parts for part in some])
+        return FreeMoments(*family.split(moments(Model(family, theta)).astype(theta.dtype))), state
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))
 def machine(request, rng):
-    return random_machine(*request.param, rng, n_visible=4, n_hidden=3, scale=0.4, temperature=1.4)
+    return random_machine(*request.param, rng, n_visible=4, n_hidden=3, scale=0.4)
 
 
 @pytest.fixture
 def rows(machine, rng):
-    states = machine.visible.decode(machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
+    states = states_of(machine.visible, machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
     return data_rows(states)
 
 
 def mean_log_likelihood(model, rows):
-    values = model.visible.encode(rows.states)
-    return float(rows.shares @ model.value_log_weights(values)) - log_partition(model)
+    values = values_of(model.visible, rows.states)
+    return float(rows.shares @ model.log_evidence(values)) - log_partition(model)
 
 
 def numerical_gradient(model, rows, step=1e-5):
@@ -60,7 +61,8 @@ def step_of(learner, model, rows):
 
 def parts(gradient, machine):
     """The parts of a gradient: visible biases, hidden biases and weights."""
-    return machine.replace(gradient.copy()).lowest_parts
+    (visible, hidden), (weights,) = machine.family.split(gradient.copy())
+    return visible, hidden, weights
 
 
 def plain(**settings):
@@ -80,10 +82,11 @@ def test_a_step_in_single_precision_is_the_same_to_its_rounding(machine, rows):
 def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rng):
     """With ``b' = b + W nu`` and ``c' = c + W^T mu``, steps of b', c' and W carry over to b and c."""
     mu, nu = rng.random(machine.visible.width), rng.random(machine.hidden.width)
-    data = BlockSamples(machine.visible.encode(rows.states), machine.hidden_means(machine.visible.encode(rows.states)))
-    free, _ = ExactPhase()(machine, None, None, None)
+    values = values_of(machine.visible, rows.states)
+    data = [values, machine.hidden_means(values)]
+    free, _ = ExactPhase()(machine.family, machine.parts, None, None, None)
     g_b, g_c, g_w = parts(GradientMaker()(data, free, None)[0], machine)
-    d_b, d_c, made = parts(GradientMaker()(data, free, Offsets(mu, nu))[0], machine)
+    d_b, d_c, made = parts(GradientMaker()(data, free, (mu, nu))[0], machine)
     d_w = g_w - np.outer(g_b, nu) - np.outer(mu, g_c)  # chain rule, b and c as functions of b', c' and W
     np.testing.assert_allclose(made, d_w, atol=1e-12)
     np.testing.assert_allclose(d_b, g_b - d_w @ nu, atol=1e-12)
@@ -97,23 +100,27 @@ def test_centred_steps_go_uphill(machine, rows):
 
 
 def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
-    values = machine.visible.encode(rows.states)
-    data = BlockSamples(values, machine.hidden_means(values))
+    values = values_of(machine.visible, rows.states)
+    data = [values, machine.hidden_means(values)]
     drawn = machine.draw_visible(machine.draw_hidden(values, rng), rng)
-    free = BlockSamples(drawn, machine.hidden_means(drawn))
-    offsets = Offsets(rng.random(machine.visible.width), rng.random(machine.hidden.width))
+    free = [drawn, machine.hidden_means(drawn)]
+    offsets = rng.random(machine.visible.width), rng.random(machine.hidden.width)
+    means = FreeMoments([part.mean(axis=0) for part in free], [free[0].T @ free[1] / len(drawn)])
     for about in (None, offsets):
-        by_samples, by_moments = (GradientMaker()(data, given, about)[0] for given in (free, free.moments()))
+        by_samples, by_moments = (GradientMaker()(data, given, about)[0] for given in (free, means))
         np.testing.assert_allclose(by_samples, by_moments, atol=1e-12)
 
 
 @pytest.mark.parametrize("phase", [RestartedBlockChains(n_steps=30), PersistentBlockChains(n_chains=4000, n_steps=30)])
 def test_chains_that_run_long_have_the_moments_of_the_model(machine, phase, rng):
-    rows = data_rows(machine.visible.decode(machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
-    found, _ = phase(machine, phase.init(machine, rows, rng), machine.visible.encode(rows.states), rng)
-    exact, _ = ExactPhase()(machine, None, None, None)
+    rows = data_rows(states_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
+    fields = [machine.family.fields(machine.parts, 1, [values_of(machine.visible, rows.states), None])]
+    state = phase.init(machine, lambda: None, rng)
+    (values, hidden), _ = phase(machine.family, machine.parts, state, fields, rng)
+    found = machine.family.split(machine.family.statistics_of([values, hidden]))
+    exact, _ = ExactPhase()(machine.family, machine.parts, None, None, None)
     scale = 1.0 if machine.visible.kind != "gaussian" and machine.hidden.kind != "gaussian" else 4.0
-    for one, other in zip(found, exact, strict=True):
+    for one, other in zip([*found.biases, *found.weights], [*exact.firsts, *exact.products], strict=True):
         assert np.abs(one - other).max() < scale * 4.5 / np.sqrt(4000)
 
 
@@ -161,5 +168,5 @@ def test_shares_that_sum_to_one_make_a_whole_epoch(rng):
 
 
 def test_offsets_follow_the_means_by_a_hundredth():
-    moved = Offsets(np.array([1.0]), np.array([2.0])).towards(Offsets(np.array([3.0]), np.array([-2.0])))
+    moved = towards((np.array([1.0]), np.array([2.0])), (np.array([3.0]), np.array([-2.0])))
     np.testing.assert_allclose(np.concatenate(moved), [1.02, 1.96])

@@ -11,8 +11,7 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners import Learner, Minibatch
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
-from gibbsian.models.layers import BinaryLayer, GaussianLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, GaussianUnits, states_of
 from gibbsian.optimizers import Decay
 from layered_systems import (
     DISCRETE,
@@ -22,6 +21,7 @@ from layered_systems import (
     layer_of,
     log_partition,
     random_machine,
+    restricted,
     start_model,
     trained,
 )
@@ -33,7 +33,7 @@ SETTINGS = {"learning_rate": 0.2, "batch_size": 30}
 def sampled_rows(machine, n_rows, rng):
     """Rows of the exact law of a small discrete machine."""
     v, _, law, _ = joint_law(machine)
-    return data_rows(machine.visible.decode(v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
+    return data_rows(states_of(machine.visible, v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
 
 
 def log_likelihood(model, rows):
@@ -46,7 +46,7 @@ def strong_machine(visible, hidden, rng, n_visible=6, n_hidden=2):
     v, h = (layer.means(np.zeros((1, layer.width)))[0] for layer in (weak.visible, weak.hidden))
     size = {"binary": 5.0, "spin": 1.2, "categorical": 4.0}[visible] / (1.0 if hidden == "binary" else 2.0)
     weights = size * rng.choice([-1.0, 1.0], weak.weights.shape)
-    return RestrictedModel.build(weak.visible, weak.hidden, -weights @ h, -v @ weights, weights)
+    return restricted(weak.visible, weak.hidden, -weights @ h, -v @ weights, weights)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_comes_close_to_the_law_that_made_the_rows(visible, hidden, rng):
 def test_gaussian_units_learn_two_clusters(rng):
     which = rng.random(2000) < 0.3
     rows = data_rows(np.where(which[:, None], 2.0, -1.0) + rng.normal(size=(2000, 2)))
-    start = start_model(GaussianLayer(2), BinaryLayer(1), rows, rng)
+    start = start_model(GaussianUnits(2), BinaryUnits(1), rows, rng)
     fit = trained(Minibatch(max_iter=60, learning_rate=0.05, batch_size=50), start, rows, rng)
     means = fit.model.visible_means(np.array([[0.0], [1.0]]))
     means = means[np.argsort(means[:, 0])]
@@ -101,7 +101,7 @@ def test_phases_and_gradients_raise_the_likelihood(rows, rng, phase, centred):
 def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
     """Energies T times as large at temperature T are the same machine, and rates T^2 times as large keep it so."""
     cold = started(rows, rng)
-    hot = replace(cold, theta=3.0 * cold.theta, temperature=3.0)
+    hot = replace(cold, theta=3.0 * cold.theta)
     learned = [
         trained(Minibatch(max_iter=3, learning_rate=rate, batch_size=30), start, rows, np.random.default_rng(0)).model
         for start, rate in ((cold, 0.5), (hot, 4.5))
@@ -111,7 +111,7 @@ def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
 
 
 def test_the_start_has_the_means_of_the_rows_at_any_temperature(rows, rng):
-    start = start_model(BinaryLayer(6), BinaryLayer(2), rows, rng, temperature=3.0)
+    start = start_model(BinaryUnits(6), BinaryUnits(2), rows, rng)
     np.testing.assert_allclose(start.visible_means(np.zeros((1, 2)))[0], rows.states.mean(axis=0), atol=1e-3)
 
 
@@ -213,10 +213,10 @@ def test_history_has_the_start_and_every_epoch(rows, rng):
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_unit_probabilities_add_up_to_the_pseudolikelihood(kind, rng):
-    machine = random_machine(kind, "binary", rng, n_visible=4, n_hidden=3, temperature=1.3)
+    machine = random_machine(kind, "binary", rng, n_visible=4, n_hidden=3)
     values = all_values(machine.visible)
     total = sum(unit_log_probabilities(machine, values, np.full(len(values), unit)) for unit in range(4))
-    np.testing.assert_allclose(total, log_pseudolikelihood(machine, machine.visible.decode(values)), rtol=1e-10)
+    np.testing.assert_allclose(total, log_pseudolikelihood(machine, states_of(machine.visible, values)), rtol=1e-10)
 
 
 def test_schedules():
@@ -268,7 +268,7 @@ def test_rows_that_do_not_fit_are_refused(rng):
 
 def test_a_column_that_never_varies_keeps_finite_biases(rng):
     rows = data_rows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
-    start = start_model(BinaryLayer(3), BinaryLayer(2), rows, rng)
+    start = start_model(BinaryUnits(3), BinaryUnits(2), rows, rng)
     np.testing.assert_allclose(start.visible_biases[:2], [np.log(101), -np.log(101)])
 
 

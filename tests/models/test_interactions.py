@@ -11,8 +11,8 @@ from gibbsian.models import FullSpanModel, HigherOrderModel, MarkovRandomField, 
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import zero_sum
 from gibbsian.models.interactions import of_tables
-from gibbsian.models.layers import CategoricalLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import CategoricalUnits, SpinUnits
+from layered_systems import restricted
 
 RNG = np.random.default_rng(0)
 
@@ -72,7 +72,7 @@ def test_gaussian_strengths_are_partial_correlations():
 
 
 def test_layers_of_categories_have_the_norms_of_their_joint_form():
-    model = RestrictedModel.build(CategoricalLayer((3, 2)), SpinLayer(2))
+    model = restricted(CategoricalUnits((3, 2)), SpinUnits(2))
     model = model.replace(RNG.normal(size=model.theta.size))
     found, joint = model.interactions(), model.joint()
     expected = joint.coupling_norms() / np.sqrt(2)  # a spin of the hidden layer counts twice there

@@ -7,9 +7,11 @@ from sklearn.linear_model import LogisticRegression
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError
 from gibbsian.learners import MCL, MCPLE
-from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel, GaussianLayer, RestrictedModel, SpinLayer
-from gibbsian.models.joined_layer import JoinedLayer
+from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalFamily, SpinUnits
+from gibbsian.models.family import Model
+from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood
+from layered_systems import all_values, restricted
 from systems import dataset_of, exact_law, models_with_domains, random_model_of, sampled_data
 
 SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
@@ -81,11 +83,9 @@ def test_hidden_units_are_summed_out(domain, rng):
 
 
 LAYERS = {
-    "binary": (BinaryLayer(4), BinaryLayer(2)),
-    "spin": (SpinLayer(4), SpinLayer(2)),
-    "categories": (CategoricalLayer((2, 3, 2, 3)), BinaryLayer(2)),
-    "numbers and a label": (JoinedLayer((GaussianLayer(3, (0.5, 1.0, 2.0)), CategoricalLayer((3,)))), BinaryLayer(2)),
-    "bits and a label": (JoinedLayer((BinaryLayer(3), CategoricalLayer((3,)))), SpinLayer(2)),
+    "binary": (BinaryUnits(4), BinaryUnits(2)),
+    "spin": (SpinUnits(4), SpinUnits(2)),
+    "categories": (CategoricalUnits((2, 3, 2, 3)), BinaryUnits(2)),
 }
 
 
@@ -94,12 +94,12 @@ LAYERS = {
 def test_discriminative_restricted_machine(kind, holes, rng):
     """P(y | x) is the weight of the row over the sum of its weights with every label: the closed form of the RBM."""
     visible, hidden = LAYERS[kind]
-    model = RestrictedModel.build(visible, hidden)
+    model = restricted(visible, hidden)
     model = model.replace(rng.normal(size=model.theta.size))
-    states = visible.decode(visible.draw(rng.normal(size=(25, visible.width)), rng))
+    states = states_of(visible, visible.draw(rng.normal(size=(25, visible.width)), rng))
     coding, states = (kind, states) if kind in ("binary", "spin") else ("real", states.astype(float))
     missing = np.zeros(states.shape, bool)
-    if holes and kind != "numbers and a label":
+    if holes:
         missing[:, 0] = rng.random(len(states)) < 0.5
     data = gb.Dataset.of_states(states, coding, missing=missing)
     function = ConditionalLikelihood([3]).bind(model, data)
@@ -110,26 +110,26 @@ def test_discriminative_restricted_machine(kind, holes, rng):
     for x, weight, empty in zip(data.states, data.weights, empties, strict=True):
         fills = (low, 1) if empty[0] else (x[0],)
         rows = np.array([[first, *x[1:3], label] for label in labels for first in fills])
-        logs = np.logaddexp.reduce(model.log_weights(rows).reshape(len(labels), -1), axis=1)
+        logs = np.logaddexp.reduce(model.log_evidence(values_of(visible, rows)).reshape(len(labels), -1), axis=1)
         total -= weight * (logs[list(labels).index(x[3])] - np.logaddexp.reduce(logs))
     assert function(model.theta)[0] == pytest.approx(total / data.total_weight, abs=1e-10)
     np.testing.assert_allclose(*slopes(function, model.theta, rng), atol=1e-7)
 
 
-@pytest.mark.parametrize("outputs", [CategoricalLayer((3,)), BinaryLayer(2)], ids=["classes", "labels"])
+@pytest.mark.parametrize("outputs", [CategoricalUnits((3,)), BinaryUnits(2)], ids=["classes", "labels"])
 @pytest.mark.parametrize("n_hidden", [0, 2])
 def test_conditional_model_with_inputs(outputs, n_hidden, rng):
     """The energy is written out here once more, over all outputs and hidden states."""
-    model = ConditionalModel.zeros(2, outputs, BinaryLayer(n_hidden))
-    model = model.replace(rng.normal(size=model.theta.size))
+    family = ConditionalFamily.of(2, outputs, BinaryUnits(n_hidden))
+    model = Model(family, rng.normal(size=family.n_parameters))
     b, c, direct, inward, upward = model.parts
-    x, every = rng.normal(size=(6, 2)), outputs.enumerate(0, int(outputs.n_states))
-    h = BinaryLayer(n_hidden).enumerate(0, 2**n_hidden)
+    x, every = rng.normal(size=(6, 2)), all_values(outputs)
+    h = all_values(BinaryUnits(n_hidden))
     energies = ((b + x @ direct) @ every.T)[:, :, None] + ((c + x @ inward) @ h.T)[:, None] + (every @ upward @ h.T)
     weights = np.exp(energies).sum(axis=2)
     law = weights / weights.sum(axis=1, keepdims=True)
-    listed = outputs.decode(every)
-    np.testing.assert_allclose(model.output_probabilities(x, listed), law, atol=1e-12)
+    listed = states_of(outputs, every)
+    np.testing.assert_allclose(family.output_probabilities(model.theta, x, listed), law, atol=1e-12)
     data = gb.Dataset.of_states(np.hstack([x, listed[[0, 1, 2, 2, 0, 1]]]), "real")
     function = ConditionalLikelihood(list(range(2, data.n_variables))).bind(model, data)
     assert function(model.theta)[0] == pytest.approx(-np.log(law[np.arange(6), [0, 1, 2, 2, 0, 1]]).mean(), abs=1e-12)

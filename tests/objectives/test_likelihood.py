@@ -10,9 +10,9 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.inference.layer_sums import LayerAnswers
-from gibbsian.models.layers import as_layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import as_units
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
+from layered_systems import Machine, restricted
 from systems import all_states, costs_of, exact_law, random_model, sampled_data
 
 
@@ -69,10 +69,10 @@ def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, doma
 
     The last column is never high, where a model excludes that it is low: none of these states has a share in the model.
     """
-    layers = [as_layer(domain.name, n) for n in (n_visible, n_hidden)]
-    theta = rng.normal(size=RestrictedModel.build(*layers).theta.size)
+    layers = [as_units(domain.name, n) for n in (n_visible, n_hidden)]
+    theta = rng.normal(size=restricted(*layers).theta.size)
     theta[n_visible - 1] += 90.0 * (n_visible == 7)
-    model = RestrictedModel(*layers, theta, temperature=1.3).joint()
+    model = Machine(*layers, theta).joint()
     codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
     data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
     rows, calls = with_hidden(data, n_hidden), []
@@ -92,7 +92,7 @@ def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, domain
     model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, bias=bias)
     data, _ = with_holes(sampled_data(model, 30, rng), 0.5, rng)
     listed = value_and_gradient(Likelihood(), model, data)
-    monkeypatch.setattr("gibbsian.inference.missing.MOST_LISTED", 1)
+    monkeypatch.setattr("gibbsian.inference.posterior.MOST_LISTED", 1)
     summed = value_and_gradient(Likelihood(), model, data)
     assert summed[0] == pytest.approx(listed[0], abs=1e-12)
     np.testing.assert_allclose(summed[1], listed[1], atol=1e-12)
@@ -139,7 +139,8 @@ def test_completions_are_all_ways_to_fill(n_missing, domain):
 
     row = np.full((1, 3), float(domain.high))
     row[0, :n_missing] = np.nan
-    completions = complete_in_all_ways(gb.Dataset.read(row, coding=domain.name))
+    data = gb.Dataset.read(row, coding=domain.name)
+    completions = complete_in_all_ways(domain, data.states, data.missing)
     filled = set(map(tuple, completions.states.tolist()))
     ways = itertools.product([domain.low, domain.high], repeat=n_missing)
     assert filled == {(*way, *[domain.high] * (3 - n_missing)) for way in ways}

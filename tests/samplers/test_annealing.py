@@ -21,6 +21,7 @@ from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import as_independent
 from gibbsian.samplers.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
+from layered_systems import restricted
 from systems import exact_law, random_model
 
 GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}
@@ -42,6 +43,10 @@ class Tables:
     @property
     def graph(self):
         return self.product.graph
+
+    @property
+    def family(self):
+        return self
 
     def factors(self):
         return self.product
@@ -154,8 +159,8 @@ def test_walkers_that_are_dealt_out_go_the_same_way(kind, rng):
     if kind == "variables":
         path = variable_path(random_model(gb.graphs.grid(2, 3), rng))
     else:
-        layers = gb.models.BinaryLayer(4), gb.models.BinaryLayer(3)
-        machine = gb.models.RestrictedModel.build(*layers, weights=rng.normal(size=(4, 3)))
+        layers = gb.models.BinaryUnits(4), gb.models.BinaryUnits(3)
+        machine = restricted(*layers, weights=rng.normal(size=(4, 3)))
         path = gb.samplers.layer_path(machine, summed="visible", rng=rng)
     sizes = []
 

@@ -7,6 +7,7 @@ import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.samplers.annealing import AnnealedRun
 from gibbsian.samplers.bridges import TemperedColumns, TemperedRun, bennett
+from layered_systems import restricted
 from systems import random_model, random_model_of
 
 
@@ -29,8 +30,8 @@ def test_bennett_is_exact_where_the_two_differ_by_a_factor():
 def paths(rng):
     grid = gb.graphs.grid(2, 3)
     pairs = random_model(grid, rng)
-    layers = gb.models.BinaryLayer(5), gb.models.SpinLayer(3)
-    rbm = gb.models.RestrictedModel.build(*layers, rng.normal(size=5), rng.normal(size=3), rng.normal(size=(5, 3)))
+    layers = gb.models.BinaryUnits(5), gb.models.SpinUnits(3)
+    rbm = restricted(*layers, rng.normal(size=5), rng.normal(size=3), rng.normal(size=(5, 3)))
     return {
         "spins": gb.samplers.variable_path(pairs),
         "summed": gb.samplers.variable_path(pairs, marginalise=True),

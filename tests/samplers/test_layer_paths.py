@@ -7,22 +7,21 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.errors import ArgumentError, MixingWarning
-from gibbsian.models.layers import BinaryLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, SpinUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
-from layered_systems import PAIRS, all_values, log_partition, random_machine
+from layered_systems import PAIRS, all_values, log_partition, random_machine, restricted
 
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_path_ends_at_the_base_and_at_the_machine(rng, visible, hidden):
-    model = random_machine(visible, hidden, rng, temperature=1.4)
+    model = random_machine(visible, hidden, rng)
     base = IndependentUnits(rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width))
     path = layer_path(model, base)
     v = model.draw_visible(np.zeros((6, model.hidden.width)), rng)
-    measure = model.visible.log_measure(v) / model.temperature
+    measure = model.visible.log_measure(v)
     products = path.features(v)
-    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.value_log_weights(v), atol=1e-10)
+    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.log_evidence(v), atol=1e-10)
     hidden_sum = model.hidden.tempered(1.4).log_normaliser(base.hidden[None])[0]
     np.testing.assert_allclose(path.log_weights(v, products, 0.0), v @ base.visible + hidden_sum, atol=1e-10)
 
@@ -37,7 +36,7 @@ def test_base_partition_is_a_plain_sum(rng, kind):
 
 
 def test_base_rates_of_data_with_missing_cells():
-    model = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1))
+    model = restricted(BinaryUnits(2), BinaryUnits(1))
     base = layer_path(model, gb.Dataset.read([[1, 1], [1, None], [0, 1], [0, None]], coding="binary")).base
     rates = 0.99 * np.array([0.5, 1.0 - 1e-12]) + 0.005
     np.testing.assert_allclose(1 / (1 + np.exp(-base.visible)), rates, atol=1e-9)
@@ -45,7 +44,7 @@ def test_base_rates_of_data_with_missing_cells():
 
 def test_machine_without_weights_is_met_exactly(rng):
     model = random_machine("binary", "spin", rng)
-    model = RestrictedModel.build(model.visible, model.hidden, model.visible_biases, model.hidden_biases)
+    model = restricted(model.visible, model.hidden, model.visible_biases, model.hidden_biases)
     interval = log_partition_interval(
         layer_path(model, "biases"), annealing=Annealing(20, 10), rng=0, burn_in=5, warn=False
     )
@@ -85,7 +84,7 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
 
 def test_adapted_ladder_narrows_the_errors():
     """All is decided at small inverse temperatures, where an even ladder has few steps."""
-    model = RestrictedModel.build(SpinLayer(10), SpinLayer(10), weights=np.full((10, 10), 1.0))
+    model = restricted(SpinUnits(10), SpinUnits(10), weights=np.full((10, 10), 1.0))
     plain, path = Annealing(100, 60), layer_path(model, "biases")
     adapted = plain.adapted(path, rng=0)
     assert len(adapted.ladder) == 61

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import SpinUnits
 from gibbsian.samplers import BlockGibbs, Tempering, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
 from gibbsian.samplers.tempering import TemperedState
-from layered_systems import all_values, random_machine
+from layered_systems import Machine, all_values, random_machine, restricted
 
 KINDS = [("binary", "binary"), ("spin", "spin"), ("categorical", "binary")]
 
@@ -57,9 +56,9 @@ def test_swap_rates_are_those_of_the_exact_distributions(rng):
     assert abs(info.swap_rates[0] - expected) < 4 * np.sqrt(expected * (1 - expected) / 40_000)
 
 
-def two_modes() -> RestrictedModel:
+def two_modes() -> Machine:
     """All spins up or all down, and nothing between."""
-    return RestrictedModel.build(SpinLayer(20), SpinLayer(10), weights=np.full((20, 10), 0.35))
+    return restricted(SpinUnits(20), SpinUnits(10), weights=np.full((20, 10), 0.35))
 
 
 def test_crosses_between_modes_where_plain_chains_do_not():

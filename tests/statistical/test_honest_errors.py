@@ -12,6 +12,7 @@ from gibbsian.errors import MixingWarning
 from gibbsian.expectations import EXPECTATIONS
 from gibbsian.inference import exact
 from gibbsian.samplers.bridges import TemperedColumns
+from layered_systems import restricted
 
 
 def ferromagnet(coupling):
@@ -22,8 +23,8 @@ def bars():
     """The lines of a 4x4 picture and their opposites, in 0/1 coding: its visible biases lead to one of two halves."""
     lines = np.array([np.eye(4)[k][:, None] * np.ones(4) for k in range(4)])
     weights = 0.8 * (2.0 * np.concatenate([lines, np.swapaxes(lines, 1, 2)]).reshape(8, 16).T - 1.0)
-    layers = gb.models.BinaryLayer(16), gb.models.BinaryLayer(8)
-    return gb.models.RestrictedModel.build(*layers, -2 * weights.sum(axis=1), -2 * weights.sum(axis=0), 4 * weights)
+    layers = gb.models.BinaryUnits(16), gb.models.BinaryUnits(8)
+    return restricted(*layers, -2 * weights.sum(axis=1), -2 * weights.sum(axis=0), 4 * weights)
 
 
 def test_errors_of_tempered_columns_are_those_they_make():

@@ -5,25 +5,24 @@ import pytest
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.inference import exact
-from gibbsian.models.layers import BinaryLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, values_of
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
-from layered_systems import random_machine
+from layered_systems import Machine, random_machine, restricted
 
 SEEDS = range(20)
 
 
-def trained_like(rng, strength=0.7) -> RestrictedModel:
+def trained_like(rng, strength=0.7) -> Machine:
     """Strong weights in few directions, as learning from patterns leaves them: two patterns and their complements."""
     patterns = rng.choice([-1.0, 1.0], size=(2, 30))
     weights = strength * np.repeat(patterns.T, 5, axis=1) + rng.normal(scale=0.3, size=(30, 10))
-    return RestrictedModel.build(BinaryLayer(30), BinaryLayer(10), -0.5 * weights.sum(axis=1), None, weights)
+    return restricted(BinaryUnits(30), BinaryUnits(10), -0.5 * weights.sum(axis=1), None, weights)
 
 
 MACHINES = {
     "binary-binary": lambda rng: random_machine("binary", "binary", rng, 12, 8, scale=1.0),
-    "spin-spin": lambda rng: random_machine("spin", "spin", rng, 12, 8, scale=0.6, temperature=1.3),
+    "spin-spin": lambda rng: random_machine("spin", "spin", rng, 12, 8, scale=0.6),
     "categorical-spin": lambda rng: random_machine("categorical", "spin", rng, 8, 6),
     "gaussian-binary": lambda rng: random_machine("gaussian", "binary", rng, 5, 8, scale=0.7),
     "binary-gaussian": lambda rng: random_machine("binary", "gaussian", rng, 8, 3, scale=0.5),
@@ -78,7 +77,7 @@ def test_weights_are_unbiased_however_short_the_ladder(model, summed):
 def test_weighted_walkers_have_the_distribution_of_the_machine(model):
     engine = exact(model)
     run = Annealing(2000, 60).forward(layer_path(model, rng=0), 3)
-    v = model.visible.encode(run.states)
+    v = values_of(model.visible, run.states)
     truth = engine.moments[: model.visible.width]
     relative = len(v) * run.weights
     error = np.sqrt(np.mean((relative[:, None] * (v - truth)) ** 2, axis=0) / len(v))

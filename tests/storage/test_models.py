@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 import gibbsian as gb
 from gibbsian.domain import CODINGS, CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.storage import (
     StoredModel,
     read_model,
     write_model,
     write_tensors,
 )
+from layered_systems import network, random_stack, restricted
 from systems import random_model, sampled_data
 
 
@@ -75,12 +73,12 @@ def models_to_store(rng):
         zeros = model.zeros(graph, CATEGORIES.domain)
         yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
     yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
-    yield RestrictedModel.build(SpinLayer(3), SpinLayer(2), [0.5, 0.0, -1.0], temperature=0.5), spin
-    yield RestrictedModel.build(CategoricalLayer((2, 3, 2)), BinaryLayer(2), hidden_biases=[1.0, 2.0]), CATEGORIES
-    yield RestrictedModel.build(GaussianLayer(3, (0.1, 1.0, 7.0)), BinaryLayer(1), [0.5, 0.0, -1.0]), None
-    layers = (SpinLayer(3), SpinLayer(2), SpinLayer(1))
-    for model, n_parameters in ((DeepModel, 14), (BeliefNetwork, 16)):
-        yield model(layers, rng.normal(size=n_parameters), 1.5), spin
+    yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0]), spin
+    yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), c=[1.0, 2.0]), CATEGORIES
+    yield restricted(GaussianUnits(3, (0.1, 1.0, 7.0)), BinaryUnits(1), [0.5, 0.0, -1.0]), None
+    layers = (SpinUnits(3), SpinUnits(2), SpinUnits(1))
+    yield random_stack(layers, rng), spin
+    yield network(layers, rng.normal(size=16)), spin
 
 
 def test_every_kind_of_model_round_trips(rng, tmp_path):
@@ -89,16 +87,16 @@ def test_every_kind_of_model_round_trips(rng, tmp_path):
         path = tmp_path / f"{number}.gibbs"
         write_model(path, StoredModel(model, coding, ("a", "b", "c")))
         read = read_model(path)
-        assert type(read.model) is type(model)
+        assert type(read.model.family) is type(model.family)
         assert read.coding == coding
         for j in range(3 if coding is not None else 0):  # 1, 1.0 and True are equal, yet not the same label
             assert list(map(type, read.coding.labels_of(j))) == list(map(type, coding.labels_of(j)))
         assert np.array_equal(read.model.theta, model.theta)
-        for part in ("temperature", "domain", "graph", "cliques", "basis", "supports", "visible", "hidden", "layers"):
-            assert getattr(read.model, part, None) == getattr(model, part, None)
+        for part in ("domain", "graph", "cliques", "basis", "supports", "layers"):
+            assert getattr(read.model.family, part, None) == getattr(model.family, part, None)
         kinds.add(json.loads(_header(path))["kind"])
     assert kinds == {
-        "pairwise", "higher-order", "potts", "markov-random-field", "full-span", "restricted", "deep", "belief-network",
+        "pairwise", "higher-order", "potts", "markov-random-field", "full-span", "stack", "belief-network",
     }  # fmt: skip
 
 

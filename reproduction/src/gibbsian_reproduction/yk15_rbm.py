@@ -11,7 +11,8 @@ from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, Run, run
 from gibbsian.learners.callbacks import Monitor
-from gibbsian.models import BinaryLayer, RestrictedModel
+from gibbsian.models import BinaryUnits, StackFamily
+from gibbsian.models.family import Model
 from gibbsian.samplers import BlockGibbs
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
@@ -63,14 +64,15 @@ def _digits() -> np.ndarray:
 def _trial(rng: np.random.Generator) -> Trial:
     digits = _digits()[rng.permutation(len(_digits()))]
     rows, test = Dataset.of_states(digits[:N_ROWS], "binary"), digits[N_ROWS:]
-    blank = RestrictedModel.build(BinaryLayer(SIDE**2), BinaryLayer(N_HIDDEN))
+    blank = StackFamily((BinaryUnits(SIDE**2), BinaryUnits(N_HIDDEN))).build()
     start = Minibatch().start(blank, rows, rng)
 
     def score(fit: Run) -> dict[str, float]:
         if fit.n_steps % EVERY:
             return {}
-        model = fit.fitted()
-        return {"score": (model.log_weights(test) - exact(model).log_partition).mean()}
+        model: Any = fit.fitted()
+        evidence = model.family.log_evidence(model.theta, test)
+        return {"score": (evidence - exact(model).log_partition).mean()}
 
     found = {}
     for method in ("pcd", "cd"):
@@ -78,23 +80,24 @@ def _trial(rng: np.random.Generator) -> Trial:
         found[method] = run(learner, start, rows, rng, [Monitor(score)], max_iter=N_EPOCHS)
     learned: Any = found["pcd"].model
     return {method: fit.history["score"] for method, fit in found.items()} | {
-        "filters": learned.weights.T.reshape(N_HIDDEN, SIDE, SIDE),
+        "filters": learned.parts.weights[0].T.reshape(N_HIDDEN, SIDE, SIDE),
         "moment error": _moment_errors(learned, rng),
         "exact error": _error(exact(learned).sample(N_CHAINS, rng), learned),
         "factor gap": _factor_gap(rng),
     }
 
 
-def _moment_errors(model: RestrictedModel, rng: np.random.Generator) -> np.ndarray:
+def _moment_errors(model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the error of the visible means of chains that start at random, after some alternations of both layers."""
     values, errors, sampler = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(float), [], BlockGibbs()
     for steps in np.diff(ALTERNATIONS, prepend=0):
-        values = sampler.step(model, sampler.init(model, N_CHAINS, rng, values), rng, int(steps))[0].values
+        begun = sampler.init(model, N_CHAINS, rng, [values])
+        (values,) = sampler.step(model, begun, rng, int(steps))[0].values
         errors.append(_error(values, model))
     return np.array(errors)
 
 
-def _error(values: np.ndarray, model: RestrictedModel) -> float:
+def _error(values: np.ndarray, model: Model[StackFamily]) -> float:
     truth = exact(model).moments[: SIDE**2]
     return float(np.abs(values.mean(axis=0) - truth).mean())
 
@@ -102,14 +105,14 @@ def _error(values: np.ndarray, model: RestrictedModel) -> float:
 def _factor_gap(rng: np.random.Generator) -> float:
     """Return how far a conditional distribution by enumeration of the energy is from the product over its units."""
     n_visible, n_hidden = 5, 3
-    parts = rng.normal(size=n_visible), rng.normal(size=n_hidden), rng.normal(size=(n_visible, n_hidden))
-    model = RestrictedModel.build(BinaryLayer(n_visible), BinaryLayer(n_hidden), *parts)
-    gaps = []
-    for one, given in ((model, all_states(n_hidden)), (model.transposed(), all_states(n_visible))):
-        states = all_states(one.visible.n_units)
-        for other in given:
-            logs = -one.energy(states, np.tile(other, (len(states), 1)))
-            means = one.visible_means(other[None])[0]
+    family = StackFamily((BinaryUnits(n_visible), BinaryUnits(n_hidden)))
+    parts = family.split(rng.normal(size=family.n_parameters))
+    every, gaps = [all_states(n_visible), all_states(n_hidden)], []
+    for place, states in enumerate(every):
+        for other in every[1 - place]:
+            both = [states if k == place else np.tile(other, (len(states), 1)) for k in (0, 1)]
+            logs = family.log_weights_of_values(parts, both)
+            means = family.means(parts, place, [part[:1] for part in both])[0]
             product = np.where(states > 0, means, 1.0 - means).prod(axis=1)
             gaps.append(np.abs(np.exp(logs - np.logaddexp.reduce(logs)) - product).max())
     return max(gaps)

@@ -23,7 +23,7 @@ from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, MonteCarl
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
-from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.models.conditionals import HasConditionals
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient

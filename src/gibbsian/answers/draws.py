@@ -67,10 +67,11 @@ def _tempered(path: Path, n_states: int, rng: np.random.Generator) -> np.ndarray
 
 def layer_r_hat(path: LayerPath, rng: np.random.Generator) -> float:
     """Return the R-hat of block Gibbs chains of a machine in layers from the beginning of a path."""
-    chains, seen = BlockGibbs().init(path.machine, N_CHAINS, rng, path.draw_base(N_CHAINS, rng)), []
+    begun = path.units.split(path.draw_base(N_CHAINS, rng), 0)
+    chains, seen = BlockGibbs().init(path.stack, N_CHAINS, rng, begun), []
     for _ in range(LOOKS):
-        chains, _ = BlockGibbs().step(path.machine, chains, rng, SWEEPS)
-        seen.append(np.asarray(chains.values, np.float64))
+        chains, _ = BlockGibbs().step(path.stack, chains, rng, SWEEPS)
+        seen.append(np.hstack([np.asarray(part, np.float64) for part in chains.values]))
     late = np.stack(seen[LOOKS // 2 :], axis=1)
     flat = late.reshape(-1, late.shape[2])
     logs = path.log_weights(flat, path.features(flat), 1.0).reshape(late.shape[:2])
@@ -79,7 +80,7 @@ def layer_r_hat(path: LayerPath, rng: np.random.Generator) -> float:
 
 
 def tempered_values(path: LayerPath, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Return visible values of a machine in layers by tempered chains, shape (rounds, columns, width)."""
+    """Return values of the even layers of a machine by tempered chains, side by side: (rounds, columns, width)."""
     n_rounds = -(-n_rows // COLUMNS)
     states = _tempered(path, n_rounds * COLUMNS, rng)
-    return path.machine.visible.encode(states).reshape(n_rounds, COLUMNS, -1)
+    return np.hstack(path.encode(states)).reshape(n_rounds, COLUMNS, -1)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gibbsian.answers.about import ANSWERS
-from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like, values_of
+from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like
+from gibbsian.answers.base import values_of as domain_values
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
 from gibbsian.blocks import spans
@@ -25,11 +26,10 @@ from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mea
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.inference.layer_missing import LayerRowSums, layer_evidence
-from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.inference.layer_pseudolikelihood import conditional_costs, log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
-from gibbsian.models.joined_layer import joined
-from gibbsian.models.layers import CategoricalLayer, Layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
@@ -65,7 +65,6 @@ _N_STEPS = Setting("Steps of each chain.", "whole", low=1)
 _N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 
-@ANSWERS.register("layered")
 class LayerAnswers(Answers):
     """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
 
@@ -73,7 +72,12 @@ class LayerAnswers(Answers):
 
     def __init__(self, model: Any):
         super().__init__(model)
-        self.flips_rows = len(model.layers) == 2  # the sums over several hidden layers are long
+        self.layers: tuple[Any, ...] = model.family.layers
+        self.flips_rows = len(self.layers) == 2  # the sums over several hidden layers are long
+
+    def _log_weights(self, states: np.ndarray) -> np.ndarray:
+        """Return ``log P + log Z`` of rows, hidden units summed out exactly."""
+        return self.model.family.log_evidence(self.model.theta, values_of(self.layers[0], states))
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def _way(self, data: Dataset | None, rng: np.random.Generator) -> Any:
@@ -139,14 +143,14 @@ class LayerAnswers(Answers):
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(v_i | the other columns)``, hidden units summed out."""
-        if self.model.visible.kind == "gaussian":
+        if self.layers[0].variables.real:
             raise ArgumentError("the pseudolikelihood has no closed form for Gaussian units", "ask for the score")
         data.require_complete("the pseudolikelihood", "")
         return float(np.average(log_pseudolikelihood(self.model, data.states), weights=data.weights))
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its distinct row."""
-        return cell_shares(self.model.visible, self.expected(data, rng)[0])
+        return cell_shares(self.layers[0], self.expected(data, rng)[0])
 
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probability of the upper value of each unit of the highest layer given each distinct row."""
@@ -154,7 +158,7 @@ class LayerAnswers(Answers):
 
     def layer_probabilities(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
         """Return the same for every hidden layer, from the lowest."""
-        hidden = zip(self.model.layers[1:], self.expected(data, rng)[1:], strict=True)
+        hidden = zip(self.layers[1:], self.expected(data, rng)[1:], strict=True)
         return [shares_of(layer, means) for layer, means in hidden]
 
     def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -164,36 +168,35 @@ class LayerAnswers(Answers):
     # -- between the layers -------------------------------------------------------------------------------------------
     def visible_probabilities(self, hidden: np.ndarray) -> np.ndarray:
         """Return the expected visible values given probabilities of the hidden units, as probabilities."""
-        values = 2.0 * hidden - 1.0 if self.model.hidden.kind == "spin" else hidden
-        return shares_of(self.model.visible, self.model.visible_means(values))
+        values = 2.0 * hidden - 1.0 if self.layers[1].kind == "spin" else hidden
+        return shares_of(self.layers[0], self.model.family.means(self.model.parts, 0, [None, values]))
 
     def hidden_groups(self) -> list[range]:
         """Return which hidden units are given together: those of all layers, or of the lowest."""
-        return [*super().hidden_groups(), range(self.model.layers[1].n_units)]
+        return [*super().hidden_groups(), range(self.layers[1].n_units)]
 
     def visible_given_hidden(
         self, codes: np.ndarray, group: range, n_visible: int, ask: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ``P(column | lowest hidden layer)``, exactly: layers above do not count; means of real columns."""
-        lowest, visible = self.model.layers[1], self.model.tempered[0]
-        values = lowest.encode(lowest.domain.from_codes(codes[:, : lowest.n_units]))
-        biases, _, weights = self.model.lowest_parts
-        means = visible.means((values @ weights.T + biases) / self.model.temperature)
-        found = means if visible.kind == "gaussian" else cell_shares(self.model.visible, means)
+        visible, lowest = self.layers[:2]
+        (biases, _), (weights,) = self.model.family.lowest(self.model.theta)
+        means = visible.means(lowest.encode(codes[:, : lowest.n_units]) @ weights.T + biases)
+        found = means if visible.variables.real else cell_shares(self.layers[0], means)
         return found, np.zeros_like(found)
 
     def joint(self) -> Any:
         """Return the model of the units of all layers, from the lowest."""
-        return self.model.joint()
+        return self.model.family.joint(self.model.theta)
 
     def _hidden_values(self) -> list[tuple[Any, ...]]:
-        return [values for layer in self.model.layers[1:] for values in values_of(layer.domain, layer.n_units)]
+        return [values for layer in self.layers[1:] for values in domain_values(domain_of(layer), layer.n_units)]
 
     def gibbs(self, states: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the hidden units given states of the visible ones and back, so many times."""
-        values, sampler = self.model.visible.encode(states), BlockGibbs()
-        chains, _ = sampler.step(self.model, sampler.init(self.model, len(values), rng, values), rng, n_steps)
-        return self.model.visible.decode(chains.values)
+        values, sampler = [values_of(self.layers[0], states)], BlockGibbs()
+        chains, _ = sampler.step(self.model, sampler.init(self.model, len(states), rng, values), rng, n_steps)
+        return states_of(self.layers[0], chains.values[0])
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(
@@ -222,16 +225,19 @@ class LayerAnswers(Answers):
             layers = answers.sample_layers(n_samples, rng)
         else:
             burn_in = self._burn_in(SAMPLE_STEPS if n_steps is None else n_steps)
-            if start is not None and self.model.folded() is not self.model:
+            if start is not None and len(self.layers) > 2:
                 raise ArgumentError("the chains of deep machines start from the biases alone", "leave `start` out")
             states = None if start is None else np.asarray(start)[np.arange(n_samples) % len(start)]
             drawn = draw_layers(self.model, n_samples, rng, n_chains=n_samples, burn_in=burn_in, states=states)
             layers = [part[:, 0] for part in drawn]
             if not chains_asked and not self._chains_agree(rng, method):
-                machine, path = self.model.folded(), layer_path(self.model, summed="hidden", rng=rng)
-                v = tempered_values(path, n_samples, rng).reshape(-1, machine.visible.width)[:n_samples]
-                layers = self.model.unfold_values(v, machine.draw_hidden(v, rng), rng)
-        visible, *hidden = (layer.decode(part) for layer, part in zip(self.model.layers, layers, strict=True))
+                path = layer_path(self.model, summed="hidden", rng=rng)
+                flat = np.concatenate(tempered_values(path, n_samples, rng))[:n_samples]
+                top = path.stack
+                even = top.family.spread_side(0, path.units.split(flat, 0))
+                every = top.family.draw_side(top.parts, 1, even, rng)
+                layers = self.model.family.draw_below(self.model.theta, every, rng)
+        visible, *hidden = (states_of(layer, part) for layer, part in zip(self.layers, layers, strict=True))
         return visible, np.hstack(hidden)
 
     def _burn_in(self, n_steps: int) -> int:
@@ -257,23 +263,24 @@ class LayerAnswers(Answers):
         Rows go to the likelier value of each cell given the hidden means, where they are no less probable, and at last
         by the single flip that gains most.
         """
-        if not self.model.domain.two_valued:
+        visible, family, parts = self.layers[0], self.model.family, self.model.parts
+        if not visible.variables.two_valued:
             return None
         rest, _ = self._rest(data, state, free)
-        middle = 0.0 if self.model.visible.kind == "spin" else 0.5
+        middle = 0.0 if visible.kind == "spin" else 0.5
 
         def step(v: np.ndarray) -> np.ndarray:
-            above = self.model.visible_means(self.model.hidden_means(v)) > middle
-            return np.where(free, self.model.visible.encode(data.domain.from_codes(above)), v)
+            above = family.means(parts, 0, family.means_of_side(parts, 1, [v, None])) > middle
+            return np.where(free, visible.encode(above), v)
 
         def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
             rows = np.repeat(data.domain.to_codes(state[None]), n_chains, axis=0)
             rows[:, free] = rest.domain.to_codes(cooled_states(rest, n_chains, n_sweeps, rng))[:, : free.sum()]
-            values = climbed(step, self.model.visible.encode(data.domain.from_codes(rows)))
-            rows = data.domain.to_codes(self.model.visible.decode(values))
+            values = climbed(step, np.asarray(visible.encode(rows), dtype=np.float64))
+            rows = data.domain.to_codes(states_of(visible, values))
             rows = np.unique(rows, axis=0)
             while True:
-                gains = -self.model.conditional_costs(data.domain.from_codes(rows))[:, free]
+                gains = -conditional_costs(self.model, np.asarray(visible.encode(rows), dtype=np.float64))[:, free]
                 better = np.flatnonzero(gains.max(axis=1) > STILL)
                 if not better.size:
                     return rows[:, free]
@@ -285,25 +292,26 @@ class LayerAnswers(Answers):
         """Climb the density of real rows: at the mean given the hidden means it is no lower."""
         search.require_one_peak()
         n_starts = search.restarts or CLIMBS
-        hidden = self.model.hidden.draw(np.zeros((n_starts, self.model.hidden.width)), search.rng)
+        family, parts, upper = self.model.family, self.model.parts, self.layers[1]
+        hidden = upper.draw(np.zeros((n_starts, upper.width)), search.rng)
 
         def step(v: np.ndarray) -> np.ndarray:
-            return np.where(free, self.model.visible_means(self.model.hidden_means(v)), state)
+            return np.where(free, family.means(parts, 0, family.means_of_side(parts, 1, [v, None])), state)
 
-        rows = climbed(step, np.where(free, self.model.visible_means(hidden), state))
-        logs = self.model.log_weights(rows)
+        rows = climbed(step, np.where(free, family.means(parts, 0, [None, hidden]), state))
+        logs = self._log_weights(rows)
         best = int(logs.argmax())
         bound = np.inf if free.any() else logs[best]
         return Modes.one(rows[best], float(logs[best]), float(bound), f"{n_starts} climbs")
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
-        return self.model.log_weights(data.states)
+        return self._log_weights(data.states)
 
     def _hidden_of(self, codes: np.ndarray, n_visible: int) -> np.ndarray:
-        layers = self.model.layers[1:]
+        layers = self.layers[1:]
         ends = n_visible + np.cumsum([layer.n_units for layer in layers])
         parts = np.split(codes, [n_visible, *ends[:-1]], axis=1)[1:]
-        return np.hstack([layer.domain.from_codes(part) for layer, part in zip(layers, parts, strict=True)])
+        return np.hstack([domain_of(layer).from_codes(part) for layer, part in zip(layers, parts, strict=True)])
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics in the layout of theta: exact where possible, else over block Gibbs chains."""
@@ -313,27 +321,32 @@ class LayerAnswers(Answers):
             answers = exact(self.model)
             return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition)
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
-        machine = self.model.folded()
+        family, parts = self.model.family, self.model.parts
         if self._chains_agree(rng, method):
-            chains, _ = BlockGibbs().step(machine, BlockGibbs().init(machine, n_chains, rng), rng, SAMPLE_STEPS)
-            groups = np.asarray(chains.values, np.float64)[:, None]
+            chains, _ = BlockGibbs().step(self.model, BlockGibbs().init(self.model, n_chains, rng), rng, SAMPLE_STEPS)
+            even = [np.asarray(part, np.float64) for part in chains.values]
+            n_groups = n_chains
         else:
             path = layer_path(self.model, summed="hidden", rng=rng)
             groups = np.swapaxes(tempered_values(path, n_chains, rng), 0, 1)
-        v = groups.reshape(-1, machine.visible.width)
-        h = np.asarray(machine.hidden_means(v), np.float64)
-        mean = machine.mean_statistics(v, h)
-        if len(groups) == len(v):
-            squares = machine.mean_statistics(np.square(v), np.square(h))
+            n_groups, even = len(groups), path.units.split(np.concatenate(groups), 0)
+        values = [np.asarray(part, np.float64) for part in family.means_of_side(parts, 1, family.spread_side(0, even))]
+        mean, n_rows = family.statistics_of(values), len(values[0])
+        if n_groups == n_rows:
+            squares = family.statistics_of([np.square(part) for part in values])
         else:
-            own = (machine.mean_statistics(rows, machine.hidden_means(rows)) for rows in groups)
-            squares = sum(np.square(each) for each in own) / len(groups)
-        stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (len(groups) - 1))
-        stderr = never_blind(stderr, _spreads(machine), len(v))
-        return Estimate(self.model.unfold(mean), self.model.unfold(stderr))
+            by_group = zip(*(np.split(part, n_groups) for part in values), strict=True)
+            squares = np.mean([np.square(family.statistics_of(rows)) for rows in by_group], axis=0)
+        stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (n_groups - 1))
+        return Estimate(mean, never_blind(stderr, np.ptp(family.statistic_range, axis=0), n_rows))
 
 
-@ANSWERS.register("deep")
+@ANSWERS.register("stack")
+def stack_answers(model: Model[Any]) -> LayerAnswers:
+    """Return the answers about a restricted machine, or about a deep one where there are more layers."""
+    return (LayerAnswers if len(model.family.layers) == 2 else DeepAnswers)(model)
+
+
 class DeepAnswers(LayerAnswers):
     """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing."""
 
@@ -344,9 +357,9 @@ class DeepAnswers(LayerAnswers):
         some = np.arange(data.n_states)
         if data.n_states > ROWS_FOR_RATES:
             some = np.random.default_rng(0).choice(data.n_states, ROWS_FOR_RATES, replace=False)
-        means = DeepMeanField()(self.model, filled_values(self.model.visible, data, some)).means
-        shares = data.weights[some] / data.weights[some].sum()
-        return IndependentUnits.from_values(self.model.folded(), self.model.fold_values(means)[0], shares)
+        visible = filled_values(self.layers[0], data, some)
+        means = DeepMeanField()(self.model.family, self.model.parts, visible).means
+        return IndependentUnits.from_values(self.model, means[::2], data.weights[some] / data.weights[some].sum())
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return lower bounds of ``log P + log Z`` of the present cells of each distinct row."""
@@ -360,7 +373,7 @@ class DeepAnswers(LayerAnswers):
         A bound that is drawn is lowered by two standard errors.
         """
         if self._sums_hidden(data):
-            evidence = self.model.log_weights(data.states)
+            evidence = self._log_weights(data.states)
             return EvidenceInterval(evidence, evidence)
         bounds, errors, _ = self._bounds(data, rng)
         return EvidenceInterval(bounds - 2.0 * errors, np.full_like(bounds, np.inf))
@@ -388,7 +401,7 @@ class DeepAnswers(LayerAnswers):
             )
         log_z = self._log_partition(data, rng, summed, n_samples, betas)
         if exactly:
-            return LogLikelihood(self.model.log_weights(data.states)[data.row_of], data.shares, log_z)
+            return LogLikelihood(self._log_weights(data.states)[data.row_of], data.shares, log_z)
         bounds, errors, words = self._bounds(data, rng)
         shares = data.weights / data.weights.sum()
         stderr = float(np.sqrt(np.square(shares * errors).sum()))
@@ -403,13 +416,13 @@ class DeepAnswers(LayerAnswers):
         if data.has_missing:
             return False
         states = self._hidden_states()
-        terms = data.n_rows * states * sum(layer.width for layer in self.model.layers[1:])
+        terms = data.n_rows * states * sum(layer.width for layer in self.layers[1:])
         return states <= MOST_STATES and terms <= MOST_TERMS
 
     def _hidden_states(self) -> float:
         """Terms of the sum over the hidden layers of a row: states of every other one."""
-        hidden = self.model.layers[1:]
-        return 1.0 if len(hidden) == 1 else min(joined(hidden[0::2]).n_states, joined(hidden[1::2]).n_states)
+        hidden = self.layers[1:]
+        return 1.0 if len(hidden) == 1 else min(count_states(hidden[0::2]), count_states(hidden[1::2]))
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Refuse: it would need the hidden layers summed out exactly for every value of every cell."""
@@ -427,7 +440,7 @@ class DeepAnswers(LayerAnswers):
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
         """Log-weights of rows, or lower bounds of them where hidden layers are too large to sum over."""
-        return self.model.log_weights(data.states) if self._sums_hidden(data) else self.log_evidence(data)
+        return self._log_weights(data.states) if self._sums_hidden(data) else self.log_evidence(data)
 
     def _peak(self, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
         raise ArgumentError(
@@ -453,19 +466,20 @@ class NetworkAnswers(DeepAnswers):
         return np.logaddexp.reduceat(self._of_complete(completions.states), completions.starts)
 
     def _of_complete(self, states: np.ndarray) -> np.ndarray:
-        terms = self._hidden_states() * sum(layer.width for layer in self.model.layers[1:])
+        terms = self._hidden_states() * sum(layer.width for layer in self.layers[1:])
         if self._hidden_states() <= SCORE_STATES and terms <= MOST_TERMS:
-            return self.model.log_weights(states)
+            return self._log_weights(states)
         bounds, errors = recognition_bounds(self.model, states, SCORE_DRAWS, SCORE_SEED, common=True)
         return bounds - 2.0 * errors
 
     def _completions(self, data: Dataset) -> Completions:
         """All ways to fill the missing cells of each distinct row, where there are few."""
         self._require_few(data)
-        return complete_in_all_ways(data)
+        return complete_in_all_ways(data.domain, data.states, data.missing)
 
     def _require_few(self, data: Dataset) -> None:
-        if (most := count_completions(data).max(initial=1.0)) > SCORE_STATES:
+        most = count_completions(data.domain, data.missing, data.n_states).max(initial=1.0)
+        if most > SCORE_STATES:
             raise TooExpensiveError(
                 f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
                 "sum over them",
@@ -479,13 +493,13 @@ class NetworkAnswers(DeepAnswers):
         return *recognition_bounds(self.model, data.states, SCORE_DRAWS, rng), words
 
     def _hidden_states(self) -> float:
-        hidden = self.model.layers[1:]
-        return 1.0 if len(hidden) == 1 else joined(hidden[:-1]).n_states
+        hidden = self.layers[1:]
+        return 1.0 if len(hidden) == 1 else count_states(hidden[:-1])
 
     def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Return the means of all layers, each given the means of the one below, averaged over completions of a row."""
         completions = self._completions(data)
-        parts = self.model.upward_means(self.model.visible.encode(completions.states))
+        parts = self.model.family.upward_means(self.model.theta, values_of(self.layers[0], completions.states))
         if not data.has_missing:
             return tuple(parts)
         weights = self._of_complete(completions.states)
@@ -495,27 +509,28 @@ class NetworkAnswers(DeepAnswers):
 
     def joint(self) -> MarkovRandomField:
         """Return all units as a Markov random field: every directed unit has a table with the whole layer above."""
-        units = spans(layer.n_units for layer in self.model.layers)
-        pairs = list(zip(self.model.layers[:-2], self.model.layers[1:-1], strict=True))
-        if (entries := sum(lower.width * upper.n_states for lower, upper in pairs)) > MOST_ENTRIES:
+        units = spans(layer.n_units for layer in self.layers)
+        pairs = list(zip(self.layers[:-2], self.layers[1:-1], strict=True))
+        if (entries := sum(lower.width * count_states([upper]) for lower, upper in pairs)) > MOST_ENTRIES:
             raise TooExpensiveError(
                 f"queries to this belief network need tables of {entries:.2g} entries",
                 "draw rows with `sample` and count them, or use a DeepBoltzmannMachine",
             )
-        tables: dict[tuple[int, ...], Any] = {}
-        for place, (lower, upper) in enumerate(pairs):
-            sizes = [len(feature) for feature in upper.features]
-            above = upper.domain.from_codes(digits(np.arange(int(upper.n_states)), sizes))
-            fields = np.asarray(self.model.machines[place].visible_fields(upper.encode(above)), np.float64)
-            columns = spans(feature.shape[1] for feature in lower.features)
-            for unit, (feature, at) in enumerate(zip(lower.features, columns, strict=True)):
+        network, tables = self.model.family, {}
+        machines = zip(network.machines, network.split(self.model.theta).machines, strict=True)
+        for place, ((lower, upper), (machine, parts)) in enumerate(zip(pairs, machines, strict=False)):
+            sizes = list(upper.variables.sizes)
+            above = np.asarray(upper.encode(digits(np.arange(int(count_states([upper]))), sizes)), np.float64)
+            fields = np.asarray(machine.fields(parts, 0, [None, above]), np.float64)
+            each = zip(value_tables(lower), columns_of(lower), strict=True)
+            for unit, (table, at) in enumerate(each):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
-                tables[scope] = log_softmax(feature @ fields[:, at].T, axis=0).reshape(len(feature), *sizes)
-        for factor in self.model.top.joint().factors().factors:
+                tables[scope] = log_softmax(table @ fields[:, at].T, axis=0).reshape(len(table), *sizes)
+        for factor in network.top.joint(network.top_theta(self.model.theta)).factors().factors:
             scope = tuple(units[-2].start + node for node in factor.nodes)
             tables[scope] = tables.get(scope, 0.0) + factor.table
-        every = [len(feature) for layer in self.model.layers for feature in layer.features]
-        return MarkovRandomField.build(tables, len(every), Categories(tuple(every)))
+        every = network.variables.sizes
+        return MarkovRandomField.build(tables, len(every), Categories(every))
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
         return self._of_complete(data.states)
@@ -532,17 +547,6 @@ class NetworkAnswers(DeepAnswers):
         raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `model_.top`")
 
 
-def _spreads(machine: RestrictedModel) -> np.ndarray:
-    """By how much each statistic can vary at most; zero for those of real numbers, of which no two draws are equal."""
-    ends = []
-    for side in machine.layers:
-        values: list[np.ndarray] = []
-        for layer in getattr(side, "parts", (side,)):
-            values += [np.zeros((1, layer.width))] if layer.kind == "gaussian" else layer.features
-        ends.append([np.concatenate([end(each, axis=0) for each in values])[None] for end in (np.min, np.max)])
-    return np.ptp([machine.mean_statistics(v, h) for v in ends[0] for h in ends[1]], axis=0)
-
-
 def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:
     """Return whether a sum is insisted on, ruled out, or left open, after a check of what annealing is given."""
     if exactly is not None and not isinstance(exactly, bool | np.bool_):
@@ -555,11 +559,11 @@ def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> boo
     return (False if asked else None) if exactly is None else bool(exactly)
 
 
-def cell_shares(layer: Layer, values: np.ndarray) -> np.ndarray:
+def cell_shares(layer: Units, values: np.ndarray) -> np.ndarray:
     """Return expected values as probabilities: of the upper of two values, or of each, on an axis of their own."""
-    return by_value(values, layer.sizes) if isinstance(layer, CategoricalLayer) else shares_of(layer, values)
+    return by_value(values, layer.variables.sizes) if layer.width > layer.n_units else shares_of(layer, values)
 
 
-def shares_of(layer: Layer, means: np.ndarray) -> np.ndarray:
+def shares_of(layer: Units, means: np.ndarray) -> np.ndarray:
     """Return means of units as probabilities of the upper value, where they have two."""
     return 0.5 * (1.0 + means) if layer.kind == "spin" else means

@@ -21,7 +21,7 @@ from gibbsian.domain import CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError, notify
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
-from gibbsian.inference.missing import clamped_seconds, log_evidence
+from gibbsian.inference.posterior import clamped_seconds, log_evidence
 from gibbsian.samplers import Annealing, draw
 from gibbsian.startup import entr
 

@@ -30,7 +30,7 @@ def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -
     holes = data.holes
     left = np.ones(data.n_states, dtype=bool)
     if getattr(answers, "has_conditionals", False) and data.states.dtype.kind == "i":
-        counts = count_completions(data)
+        counts = count_completions(data.domain, data.missing, data.n_states)
         left = counts > MOST_LISTED
         for rows in _blocks(np.flatnonzero(~left), counts):
             own[rows], likelier[rows] = _by_odds(answers.model, data, rows)
@@ -57,7 +57,8 @@ def _blocks(rows: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
 
 def _by_odds(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same of some rows, by the odds of other values over their completions."""
-    completions, codes = complete_in_all_ways(data, rows), data.codes[rows]
+    missing = None if data.missing is None else data.missing[rows]
+    completions, codes = complete_in_all_ways(data.domain, data.states[rows], missing), data.codes[rows]
     conditionals = model.conditionals(data.domain.to_codes(completions.states), by_row=True)
     columns, costs = conditionals.groups, conditionals.costs(model.theta)
     odds = np.exp(np.minimum(-costs, LARGEST_EXPONENT))

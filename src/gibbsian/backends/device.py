@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba import layers as numba_layers
 from gibbsian.errors import ArgumentError, DeviceWarning, TooExpensiveError, notify
 from gibbsian.resources import format_bytes, require_memory
 
@@ -111,6 +112,19 @@ def library_of(array: Any) -> Any:
     'numpy'
     """
     return np if isinstance(array, np.ndarray) else importlib.import_module("torch")
+
+
+def layer_kernels(array: Any) -> Any:
+    """Return what layers ask of the library of an array: the same functions of NumPy's arrays and of tensors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.backends.device import layer_kernels
+    >>> layer_kernels(np.zeros(2)).affine(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
+    array([[3.]])
+    """
+    return numba_layers if isinstance(array, np.ndarray) else importlib.import_module("gibbsian.backends.torch.layers")
 
 
 def rounding() -> float:

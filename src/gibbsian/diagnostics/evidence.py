@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
-from gibbsian.inference.missing import clamp, log_evidence, split_rows
+from gibbsian.inference.posterior import OneByOne, log_evidence, split_rows
 from gibbsian.models import Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
@@ -66,16 +66,21 @@ def log_evidence_interval(
     """
     chosen = Annealing(betas=1000) if annealing is None else annealing
     lower, upper, generator = np.empty(data.n_states), np.empty(data.n_states), as_generator(rng)
-    split = split_rows(model, data)
-    for part in split.parts:
-        lower[part.which] = upper[part.which] = part.log_evidence(model)
-    for state in counted(split.heavy, "rows one by one", len(split.heavy)):
-        rest, constant = clamp(model, data, state)[0].at(model.theta)
+    light, together, heavy = split_rows(model.family, data.states, data.missing)
+    if len(light):
+        lower[light] = upper[light] = together.log_evidence(model.theta)
+    if not len(heavy):
+        return EvidenceInterval(lower, upper)
+    assert data.missing is not None  # complete rows are light
+    rows = OneByOne(model.family, data.states[heavy], data.missing[heavy], max_seconds)
+    for each in counted(rows.conditionals(model.theta), "rows one by one", len(heavy)):
+        state = heavy[each.row]
         try:
-            lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition
+            lower[state] = upper[state] = each.constant + rows.answers(each).log_partition
         except TooExpensiveError:
+            rest = each.given.family.replace(each.theta)
             found = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
-            lower[state], upper[state] = constant + found.lower, constant + found.upper
+            lower[state], upper[state] = each.constant + found.lower, each.constant + found.upper
     return EvidenceInterval(lower, upper)
 
 

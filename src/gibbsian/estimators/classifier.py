@@ -16,7 +16,8 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run
-from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
+from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalFamily
+from gibbsian.models.family import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, positional, settings_of, whole
 from gibbsian.startup import (
@@ -48,7 +49,7 @@ class GibbsClassifier(Reported, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray, or list of ndarray
         The labels; for several labels 0 and 1 of each.
-    model_ : ConditionalModel, or the model of the machine
+    model_ : Model of a ConditionalFamily, or the model of the machine
         What was learned.
     machine_ : estimator
         The fitted machine, where there is one; its `save` writes a file.
@@ -213,11 +214,11 @@ class _Numbers(NamedTuple):
                 "needs a distribution of the features", "give a `machine`", argument="learning", value=asked.learning
             )
         n_inputs, sizes = X.shape[1], [len(known) for known in labels.classes]
-        outputs: Any = BinaryLayer(len(sizes)) if labels.several else CategoricalLayer(sizes)
+        outputs: Any = BinaryUnits(len(sizes)) if labels.several else CategoricalUnits(sizes)
         rng = as_generator(asked.random_state)
-        model = ConditionalModel.zeros(n_inputs, outputs, BinaryLayer(asked.n_hidden))
+        family = ConditionalFamily.of(n_inputs, outputs, BinaryUnits(asked.n_hidden))
         data = Dataset.of_states(np.hstack([X, labels.codes]), "real", sample_weight=weights)
-        start = model.scattered(data, rng)
+        start = Model(family, family.scattered(data, rng))
         l2 = one_over(data) if asked.l2 == "auto" else asked.l2
         learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=asked.temperature**2 * l2)
         result = run(learner, start, data, rng, max_iter=asked.max_iter, tol=asked.tol)
@@ -227,7 +228,8 @@ class _Numbers(NamedTuple):
 
     def joint(self, X: np.ndarray, labels: _Labels) -> np.ndarray:
         """Return the probabilities of all combinations of labels."""
-        return self.result.model.output_probabilities(X, labels.listed)
+        model = self.result.model
+        return model.family.output_probabilities(model.theta, X, labels.listed)
 
     def report_parts(self, asked: GibbsClassifier, data: Any, y: Any) -> tuple[Any, Any]:
         """Return the classifier itself: numbers have no distribution of their own."""

@@ -13,9 +13,9 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.learners import HeldOut, Minibatch
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import Layer
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import StackFamily
 from gibbsian.settings import LARGEST_WHOLE, declared, free, positional
 from gibbsian.storage import StoredModel
 
@@ -64,7 +64,7 @@ class DeepMachine(LayeredMachine):
 
     @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
-        return {"n_components": tuple(layer.n_units for layer in model.layers[1:])}
+        return {"n_components": tuple(layer.n_units for layer in model.family.layers[1:])}
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
         """Return the mean of `score_samples`, and say what it is: a lower bound."""
@@ -90,7 +90,7 @@ class DeepBeliefNetwork(DeepMachine):
 
     Attributes
     ----------
-    model_ : BeliefNetwork
+    model_ : Model of a BeliefNetworkFamily
         The distribution, in the units of the data.
     history_, result_, coding_
         As in `RestrictedBoltzmannMachine`.
@@ -107,8 +107,9 @@ class DeepBeliefNetwork(DeepMachine):
     (200, 3)
     """
 
-    def _model(self, layers: list[Layer]) -> BeliefNetwork:
-        return BeliefNetwork.zeros(layers)
+    def _model(self, layers: list[Units]) -> Model[BeliefNetworkFamily]:
+        family = BeliefNetworkFamily(tuple(layers))
+        return Model(family, np.zeros(family.n_parameters))
 
     def _learns_by_chunks(self) -> bool:
         reason = "needs all rows at once, because each layer learns from what the one below makes of them"
@@ -128,7 +129,7 @@ class DeepBoltzmannMachine(DeepMachine):
 
     Attributes
     ----------
-    model_ : DeepModel
+    model_ : Model of a StackFamily
         The distribution, in the units of the data.
     history_, result_, coding_
         As in `RestrictedBoltzmannMachine`.
@@ -143,10 +144,10 @@ class DeepBoltzmannMachine(DeepMachine):
     True
     """
 
-    def _model(self, layers: list[Layer]) -> DeepModel:
-        return DeepModel.build(layers)
+    def _model(self, layers: list[Units]) -> Model[StackFamily]:
+        return StackFamily(tuple(layers)).build()
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> DeepModel:
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[StackFamily]:
         # random weights also before a stack, so that what follows draws the same numbers with and without it
         if self.start is None:
             return Minibatch().start(self._zeros(data), data, rng)

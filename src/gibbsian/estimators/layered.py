@@ -20,7 +20,16 @@ from gibbsian.learners.result import FitResult
 from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
-from gibbsian.models.layers import Layer, as_layer, hidden_kind, log_probability, mean_values
+from gibbsian.models.family import Model
+from gibbsian.models.family import Units as LayerUnits
+from gibbsian.models.layers.units import (
+    as_units,
+    hidden_kind,
+    idle_means,
+    log_probability,
+    mean_values,
+    values_of,
+)
 from gibbsian.settings import choice, declared, free, whole
 from gibbsian.startup import available_if, check_is_fitted, pandas
 
@@ -57,14 +66,14 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
     None where no row is complete. Scores are log-likelihoods where these are quickly summed, else pseudolikelihoods,
     which of independent columns are the same, else ``log P(v | h)`` at the means of the hidden units.
     """
-    n_most = int(np.clip(MAX_PRODUCTS / (model.layers[0].width * model.layers[1].width), MIN_ROWS, MAX_ROWS))
+    visible, lowest, *_ = model.family.layers
+    n_most = int(np.clip(MAX_PRODUCTS / (visible.width * lowest.width), MIN_ROWS, MAX_ROWS))
     whole = np.arange(data.n_rows) if data.missing is None else np.flatnonzero(~data.missing[data.row_of].any(axis=1))
     if not len(whole):
         return None
-    visible, some = model.layers[0], data.take(whole[:: -(-len(whole) // n_most)])
-    nothing = visible.means(np.zeros((1, visible.width)))[0]
-    means = (data.n_rows * mean_values(visible, data) + nothing) / (data.n_rows + 1)  # as where learning begins
-    values = visible.encode(some.states)
+    some = data.take(whole[:: -(-len(whole) // n_most)])
+    means = (data.n_rows * mean_values(visible, data) + idle_means(visible)) / (data.n_rows + 1)  # as at the start
+    values = values_of(visible, some.states)
     columns = log_probability(visible, visible.fields_of(means)[None], values)
     with np.errstate(all="ignore"):  # of parameters that are absurd
         gain = _row_scores(model, some) - columns
@@ -76,23 +85,23 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
 
 def _ran_away(model: Any) -> bool:
     """Whether a weight is larger than the log-odds that any table has; weights of real units have other scales."""
-    largest = np.abs(model.lowest_parts[2]).max()
-    return model.visible.kind != "gaussian" and bool(largest > ALARMING_LOG_ODDS)
+    largest = np.abs(model.family.lowest(model.theta).weights[0]).max()
+    return not model.family.layers[0].variables.real and bool(largest > ALARMING_LOG_ODDS)
 
 
 def _row_scores(model: Any, data: Dataset) -> np.ndarray:
     """Score each distinct row, by sums where these are quick."""
-    is_restricted, has_states = len(model.layers) == 2, data.states.dtype.kind in "iub"
-    answers = answers_about(model)
+    is_restricted, has_states = len(model.family.layers) == 2, data.states.dtype.kind in "iub"
+    answers, visible = answers_about(model), model.family.layers[0]
+    values = values_of(visible, data.states)
     if has_states or data.domain.name == "real":
         if (is_restricted or answers._sums_hidden(data)) and is_affordable(model.family, QUICK_SECONDS):
-            return model.log_weights(data.states) - exact(model).log_partition
+            return model.family.log_evidence(model.theta, values) - exact(model).log_partition
         if is_restricted and has_states:
             return log_pseudolikelihood(model, data.states)
     hidden = answers.expected(data, np.random.default_rng(0))[1]
-    biases, _, weights = model.lowest_parts
-    fields = biases + hidden @ weights.T
-    return log_probability(model.layers[0], fields, model.visible.encode(data.states))
+    (biases, _), (weights,) = model.family.lowest(model.theta)
+    return log_probability(visible, biases + hidden @ weights.T, values)
 
 
 @declared
@@ -176,7 +185,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Return the numbers of units of the hidden layers, from the lowest."""
         raise NotImplementedError
 
-    def _model(self, layers: list[Layer]) -> Any:
+    def _model(self, layers: list[LayerUnits]) -> Model[Any]:
         """Return the model of these layers without parameters."""
         raise NotImplementedError
 
@@ -184,14 +193,14 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         checked_deviations(self.deviations)
         visible = visible_layer(data, self.deviations)
         kind = hidden_kind(self.hidden, visible)
-        return self._model([visible, *(as_layer(kind, size) for size in self._sizes())])
+        return self._model([visible, *(as_units(kind, size) for size in self._sizes())])
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
         model = self._zeros(data)
         if self.start is None:
             return self._learner(model, data).start(model, data, rng)
         given = model_to_start_from(self.start)
-        if type(given) is not type(model) or given.layers != model.layers:
+        if given.family != model.family:
             raise ArgumentError("must be a model of the same layers", argument="start", value=self.start)
         return model.replace(given.theta)
 
@@ -219,7 +228,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def _check_same(self, model: Any) -> None:
         """Refuse settings of a machine that goes on learning where they are not those of what it has learned."""
-        visible, *hidden = model.layers
+        visible, *hidden = model.family.layers
         sizes = tuple(layer.n_units for layer in hidden)
         known = {"visible": visible.kind, "hidden": hidden[0].kind}
         if self._sizes() != sizes:
@@ -240,7 +249,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         own, columns, stderr = scores
         model: Any = result.model
         ran_away = _ran_away(model)
-        has_just_begun = result.n_steps < MIN_EPOCHS * len(model.layers) and not ran_away
+        has_just_begun = result.n_steps < MIN_EPOCHS * len(model.family.layers) and not ran_away
         tolerance = 2.0 * stderr + (0.0 if ran_away else COLUMN_TOLERANCE * data.n_variables)
         if has_just_begun or columns - own <= tolerance:
             return result
@@ -270,7 +279,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return super().predict(X, columns, losses)
 
     def _feature_names(self) -> list[str]:
-        prefix, n_units = type(self).__name__.lower(), self.model_.layers[-1].n_units
+        prefix, n_units = type(self).__name__.lower(), self.model_.family.layers[-1].n_units
         return [f"{prefix}{k}" for k in range(n_units)]
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
@@ -309,7 +318,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     # -- what a reader is shown ---------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:
         """Return the numbers of units of every layer, and of parameters."""
-        visible, *hidden = self.model_.layers
+        visible, *hidden = self.model_.family.layers
         places = [""] if len(hidden) == 1 else [f" of layer {k}" for k in range(1, len(hidden) + 1)]
         units = {f"{layer.kind} hidden units{at}": layer.n_units for layer, at in zip(hidden, places, strict=True)}
         return {f"{visible.kind} visible units": visible.n_units, **units, "parameters": self.model_.theta.size}
@@ -334,26 +343,30 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     @property
     def weight_names(self) -> list[str]:
         """The names of the columns of weights: a column each, or for categories a value each."""
-        if self.model_.layers[0].kind != "categorical":
+        if self.model_.family.layers[0].kind != "categorical":
             return list(self.names_)
         named = zip(self.names_, self._column_labels, strict=True)
         return [f"{name}={label}" for name, known in named for label in known]
+
+    @property
+    def _lowest(self) -> Any:
+        return self.model_.family.lowest(self.reported_model.theta)
 
     # -- the lowest layer by scikit-learn's names ---------------------------------------------------------------------
     @property
     def intercept_visible_(self) -> np.ndarray:
         """Biases of the visible units."""
-        return self.reported_model.lowest_parts[0]
+        return self._lowest.biases[0]
 
     @property
     def intercept_hidden_(self) -> np.ndarray:
         """Biases of the lowest hidden layer given the visible one."""
-        return self.reported_model.lowest_parts[1]
+        return self._lowest.biases[1]
 
     @property
     def components_(self) -> np.ndarray:
         """Weights between the lowest hidden and the visible layer, shape (n_hidden, n_visible)."""
-        return self.reported_model.lowest_parts[2].T
+        return self._lowest.weights[0].T
 
     @property
     def history_(self) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.common import LearnedMachine
 from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
-from gibbsian.inference.missing import clamped_seconds
+from gibbsian.inference.posterior import clamped_seconds
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway

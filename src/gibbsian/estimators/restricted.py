@@ -9,8 +9,8 @@ import numpy as np
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
-from gibbsian.models.layers import Layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.stack import StackFamily
 from gibbsian.rng import RandomState
 from gibbsian.settings import Setting, check_value, declared, positional, whole
 
@@ -31,7 +31,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
 
     Attributes
     ----------
-    model_ : RestrictedModel
+    model_ : Model of a StackFamily
         The distribution, in the units of the data.
     components_ : ndarray of shape (n_components, n_visible)
         The weights; for categories one column for each value of each column of the table.
@@ -63,13 +63,12 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     def _sizes(self) -> tuple[int, ...]:
         return (int(self.n_components),)
 
-    def _model(self, layers: list[Layer]) -> RestrictedModel:
-        visible, hidden = layers
-        return RestrictedModel.build(visible, hidden)
+    def _model(self, layers: list[Units]) -> Model[StackFamily]:
+        return StackFamily(tuple(layers)).build()
 
     @classmethod
-    def _structure_of(cls, model: RestrictedModel, coding: Any) -> dict[str, Any]:
-        return {"n_components": model.hidden.n_units}
+    def _structure_of(cls, model: Model[StackFamily], coding: Any) -> dict[str, Any]:
+        return {"n_components": model.family.layers[1].n_units}
 
     # -- between the layers -------------------------------------------------------------------------------------------
     def inverse_transform(self, H: Any) -> np.ndarray:
@@ -85,7 +84,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
         >>> rbm.inverse_transform(rbm.transform([[0, 1]])).shape
         (1, 2)
         """
-        answers, n_units = self._answers, self.model_.hidden.n_units
+        answers, n_units = self._answers, self.model_.family.layers[1].n_units
         try:
             shares = np.asarray(H, dtype=np.float64)
         except (TypeError, ValueError):
@@ -157,6 +156,6 @@ class RestrictedBoltzmannMachine(LayeredMachine):
         """Hidden values of the persistent chains."""
         state = self.__dict__.get("_state")
         chains = None if state is None else getattr(state.progress.memory.free, "hidden", None)
-        if chains is None:
+        if not chains:
             raise AttributeError("h_samples_ are the persistent chains of a fit in this session by minibatches")
-        return chains
+        return chains[0]

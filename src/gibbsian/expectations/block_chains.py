@@ -8,68 +8,50 @@ units given the rest of each sample (YU20 eq. 8). Anything with `init` and a cal
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
-from gibbsian.models.layer_flips import FlipSums, is_two_valued
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.inference.layer_flips import FlipSums, is_two_valued
+from gibbsian.models.family import Model, StackParts
+from gibbsian.models.layers.stack import StackFamily
 from gibbsian.registry import Registry
-from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath, as_units
+from gibbsian.samplers.layer_paths import IndependentUnits, PathUnits
 from gibbsian.samplers.tempering import TemperedState, Tempering
 from gibbsian.settings import check, choice, declared, free, whole
 
 FREE_PHASES = Registry("free_phase", "gibbsian.expectations", "FREE_PHASES")
 REGIONS = ("layer", "pair")
 
+Array = Any
+
 
 class FreeMoments(NamedTuple):
-    """Means of the columns of both layers, and of ``v h^T``, under the model; not centred."""
+    """Means of the columns of all layers, and of products of neighbours, under the model; not centred."""
 
-    visible: np.ndarray
-    hidden: np.ndarray
-    products: np.ndarray
+    firsts: list[np.ndarray]
+    products: list[np.ndarray]
 
 
 @runtime_checkable
 class FreePhase(Protocol):
-    """How the moments under the model are found, minibatch by minibatch."""
+    """How the moments under the model are found, minibatch by minibatch.
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> Any:
-        """Return the state before the first minibatch: a dataclass or named tuple of plain arrays."""
-
-    def __call__(
-        self, model: RestrictedModel, state: Any, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, Any]:
-        """Return the moments, given the values of the minibatch, and the next state."""
-
-
-class BlockSamples(NamedTuple):
-    """Rows of visible values, and the means of the hidden units given each of them."""
-
-    values: np.ndarray
-    hidden: np.ndarray
-
-    def moments(self) -> FreeMoments:
-        """Return the means over the samples."""
-        products = self.values.T @ self.hidden / len(self.values)
-        return FreeMoments(self.values.mean(axis=0), self.hidden.mean(axis=0), products)
-
-
-@runtime_checkable
-class SampledPhase(FreePhase, Protocol):
-    """A free phase whose moments are plain means over samples.
-
-    The learner then makes the products of both phases in one go, and gives the hidden fields of the minibatch, which
-    it has, instead of its values.
+    What they are means over are values of all layers, row by row: samples of the even ones, means of the odd ones
+    given these. Arrays are those of the parameters' library.
     """
 
-    def samples(
-        self, model: RestrictedModel, state: Any, hidden_fields: np.ndarray, rng: np.random.Generator
-    ) -> tuple[BlockSamples, Any]:
-        """Return the samples and the next state."""
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> Any:
+        """Return the state before the first minibatch: a named tuple of arrays; `base` tells the rates of the data."""
+
+    def __call__(
+        self, family: StackFamily, parts: StackParts, state: Any, fields: list[Array], rng: Any
+    ) -> tuple[list[Array] | FreeMoments, Any]:
+        """Return samples or moments and the next state, given the fields of the odd layers at the minibatch."""
 
 
 class NoChains(NamedTuple):
@@ -77,20 +59,9 @@ class NoChains(NamedTuple):
 
 
 class HiddenChains(NamedTuple):
-    """Chains that go on, kept as values of the hidden layer."""
+    """Chains that go on, kept as values of the odd layers."""
 
-    hidden: np.ndarray
-
-
-class _MeansOverSamples:
-    """The call of a phase whose moments are plain means over its samples."""
-
-    def __call__(
-        self: Any, model: RestrictedModel, state: Any, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, Any]:
-        """Return the moments over the chains after their steps."""
-        samples, state = self.samples(model, state, model.hidden_fields(values), rng)
-        return samples.moments(), state
+    hidden: tuple[Array, ...]
 
 
 @declared(frozen=True)
@@ -103,22 +74,26 @@ class _HiddenChainsGoOn:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> HiddenChains:
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> HiddenChains:
         """Start from the biases alone, which the start of a fit sets to the means of the data."""
-        fields = np.tile(model.visible_biases / model.temperature, (self.n_chains, 1)).astype(model.theta.dtype)
-        return HiddenChains(model.draw_hidden(model.draw_visible_at(fields, rng), rng))
+        family, parts = stack.family, stack.parts
+        fields = [np.tile(parts.biases[place], (self.n_chains, 1)) for place in family.sides[0]]
+        values = family.spread_side(0, _draws(family, 0, fields, rng))
+        return HiddenChains(tuple(family.draw_side(parts, 1, values, rng)[1::2]))
 
     def advance(
-        self, model: RestrictedModel, state: HiddenChains, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, HiddenChains]:
-        """Return the visible values after the steps, their hidden fields, and the chains; a step is two products."""
-        values, fields = _gibbs(model, state.hidden, self.n_steps, rng)
-        return values, fields, HiddenChains(model.draw_hidden_at(fields, rng))
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, rng: Any
+    ) -> tuple[list[Array], list[Array], HiddenChains]:
+        """Return the values after the steps, the fields of their odd layers, and the chains."""
+        values, fields = _gibbs(family, parts, state.hidden, self.n_steps, rng)
+        return values, fields, HiddenChains(tuple(_draws(family, 1, fields, rng)))
 
 
 @FREE_PHASES.register("cd", consistent=False)
 @declared(frozen=True)
-class RestartedBlockChains(_MeansOverSamples):
+class RestartedBlockChains:
     """CD-k: chains that start at the rows of the minibatch and make `n_steps` steps.
 
     Examples
@@ -128,29 +103,30 @@ class RestartedBlockChains(_MeansOverSamples):
     RestartedBlockChains(n_steps=3)
     """
 
-    on_device = "restarted"
+    on_device: ClassVar[bool] = True
 
     n_steps: int = whole(1, "Steps of each chain.", least=1)
 
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> NoChains:
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> NoChains:
         """Nothing is remembered."""
         return NoChains()
 
-    def samples(
-        self, model: RestrictedModel, state: NoChains, hidden_fields: np.ndarray, rng: np.random.Generator
-    ) -> tuple[BlockSamples, NoChains]:
+    def __call__(
+        self, family: StackFamily, parts: StackParts, state: NoChains, fields: list[Array], rng: Any
+    ) -> tuple[list[Array], NoChains]:
         """Run the chains of one minibatch."""
-        hidden = model.draw_hidden_at(hidden_fields, rng)
-        values, fields = _gibbs(model, hidden, self.n_steps, rng)
-        return BlockSamples(values, model.hidden_means_at(fields)), state
+        values, fields = _gibbs(family, parts, _draws(family, 1, fields, rng), self.n_steps, rng)
+        return _with_means(family, values, fields), state
 
 
 @FREE_PHASES.register("pcd")
 @declared(frozen=True)
-class PersistentBlockChains(_HiddenChainsGoOn, _MeansOverSamples):
+class PersistentBlockChains(_HiddenChainsGoOn):
     """PCD-k: `n_chains` chains that make `n_steps` steps at every minibatch.
 
     Examples
@@ -160,20 +136,20 @@ class PersistentBlockChains(_HiddenChainsGoOn, _MeansOverSamples):
     PersistentBlockChains(n_steps=1, n_chains=20)
     """
 
-    on_device = "persistent"
+    on_device: ClassVar[bool] = True
 
-    def samples(
-        self, model: RestrictedModel, state: HiddenChains, hidden_fields: np.ndarray, rng: np.random.Generator
-    ) -> tuple[BlockSamples, HiddenChains]:
+    def __call__(
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
+    ) -> tuple[list[Array], HiddenChains]:
         """Go on with the chains."""
-        values, fields, state = self.advance(model, state, rng)
-        return BlockSamples(values, model.hidden_means_at(fields)), state
+        values, fields, state = self.advance(family, parts, state, rng)
+        return _with_means(family, values, fields), state
 
 
 @FREE_PHASES.register("smci")
 @declared(frozen=True)
 class SpatialBlockChains(_HiddenChainsGoOn):
-    """Persistent chains whose moments are taken by spatial Monte Carlo integration.
+    """Persistent chains of a machine of two layers whose moments are taken by spatial Monte Carlo integration.
 
     Examples
     --------
@@ -184,24 +160,27 @@ class SpatialBlockChains(_HiddenChainsGoOn):
 
     region: str = choice("layer", "What is summed exactly around a visible and a hidden unit.", *REGIONS)
 
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> HiddenChains:
+        """Start from the biases alone."""
+        if len(stack.family.layers) > 2:
+            raise ArgumentError("spatial integration is for machines of two layers", "use `free_phase='pcd'`")
+        return super().init(stack, base, rng)
+
     def __call__(
-        self, model: RestrictedModel, state: HiddenChains, values: np.ndarray, rng: np.random.Generator
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
     ) -> tuple[FreeMoments, HiddenChains]:
         """Go on with the chains and integrate around their states."""
-        drawn, _, state = self.advance(model, state, rng)
-        return spatial_moments(model, drawn, state.hidden, self.region), state
+        (drawn, _), _, state = self.advance(family, parts, state, rng)
+        return spatial_moments(family, parts, drawn, state.hidden[0], self.region), state
 
 
 class TemperedChains(NamedTuple):
-    """The chains, and the fields of the independent units at the beginning of their path."""
+    """The chains, values of the even layers side by side, and the fields at the beginning of their path."""
 
     chains: TemperedState
-    visible_base: np.ndarray
-    hidden_base: np.ndarray
-
-    def path(self, model: RestrictedModel) -> LayerPath:
-        """Return the path to a machine from the independent units that all steps share."""
-        return LayerPath(model, model, IndependentUnits(self.visible_base, self.hidden_base))
+    base: tuple[Array, ...]
 
 
 @FREE_PHASES.register("tempering")
@@ -216,7 +195,7 @@ class TemperedBlockChains:
     100
     """
 
-    on_device = "tempered"
+    on_device: ClassVar[bool] = True
 
     n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
     n_chains: int = whole(100, "Chains at the machine's own temperature.", least=1)
@@ -233,19 +212,32 @@ class TemperedBlockChains:
         """The inverse temperatures."""
         return Tempering(self.betas).ladder
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> TemperedChains:
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> TemperedChains:
         """Start all copies at independent units with the base rates of the data."""
-        base = as_units(data, model, rng)
-        chains = Tempering(self.betas).init(LayerPath(model, model, base), self.n_chains, rng)
-        return TemperedChains(chains, base.visible, base.hidden)
+        fields = base().fields
+        chains = Tempering(self.betas).init(_path(stack.family, stack.parts, fields), self.n_chains, rng)
+        return TemperedChains(chains, fields)
 
     def __call__(
-        self, model: RestrictedModel, state: TemperedChains, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, TemperedChains]:
-        """Go on with the chains; the moments are those at the machine's own temperature."""
-        chains, _ = Tempering(self.betas).step(state.path(model), state.chains, rng, self.n_steps)
-        coldest = chains.values[-1]
-        return BlockSamples(coldest, model.hidden_means(coldest)).moments(), state._replace(chains=chains)
+        self, family: StackFamily, parts: StackParts, state: TemperedChains, fields: list[Array], rng: Any
+    ) -> tuple[list[Array], TemperedChains]:
+        """Go on with the chains; the samples are those at the machine's own temperature."""
+        there = twin("layer_programs")
+        if there is None:
+            path = _path(family, parts, state.base)
+            chains, _ = Tempering(self.betas).step(path, state.chains, rng, self.n_steps)
+        else:
+            path = PathUnits(family, parts, state.base, 0)
+            chains = there.tempered(path, self.ladder, state.chains, self.n_steps, rng)
+        coldest = family.spread_side(0, path.split(chains.values[-1], 0))
+        return family.means_of_side(parts, 1, coldest), state._replace(chains=chains)
+
+
+def _path(family: StackFamily, parts: StackParts, base: tuple[Array, ...]) -> PathUnits:
+    """Return the path from independent units that all steps share, in float64."""
+    return PathUnits(family, StackParts(*([np.asarray(part, np.float64) for part in some] for some in parts)), base, 0)
 
 
 def as_free_phase(phase: str | FreePhase, **settings: Any) -> FreePhase:
@@ -262,17 +254,21 @@ def as_free_phase(phase: str | FreePhase, **settings: Any) -> FreePhase:
 
 
 def spatial_moments(
-    model: RestrictedModel, values: np.ndarray, hidden: np.ndarray | None = None, region: str = "layer"
+    family: StackFamily,
+    parts: StackParts,
+    values: np.ndarray,
+    hidden: np.ndarray | None = None,
+    region: str = "layer",
 ) -> FreeMoments:
-    """Return moments by spatial Monte Carlo integration over samples.
+    """Return moments of a machine of two layers by spatial Monte Carlo integration over samples.
 
     Parameters
     ----------
-    model : RestrictedModel
+    family, parts : StackFamily and StackParts
         A machine; those of two-valued units have compiled sums.
-    values : ndarray of shape (n_samples, visible.width)
+    values : ndarray of shape (n_samples, width)
         Visible values.
-    hidden : ndarray of shape (n_samples, hidden.width), optional
+    hidden : ndarray of shape (n_samples, width), optional
         Hidden values, which the region ``"pair"`` needs.
     region : {"layer", "pair"}
         What is summed exactly around a visible and a hidden unit: the pair alone (1-SMCI, YU20 eq. 15), or the visible
@@ -280,22 +276,35 @@ def spatial_moments(
     """
     if region not in REGIONS:
         raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
-    compiled = FlipSums(model, values) if is_two_valued(model) else None
-    hidden_means = model.hidden_means(values).mean(axis=0)
+    compiled = FlipSums(family, parts, values) if is_two_valued(family) else None
+    hidden_means = family.means(parts, 1, [values, None]).mean(axis=0)
     if region == "layer":
-        visible, products = compiled.layer_moments() if compiled else layer_products(model, values)
-        return FreeMoments(visible, hidden_means, products)
+        visible, products = compiled.layer_moments() if compiled else layer_products(family, parts, values)
+        return FreeMoments([visible, hidden_means], [products])
     if hidden is None:
         raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
-    products = compiled.pair_products(hidden) if compiled else pair_products(model, values, hidden)
-    return FreeMoments(model.visible_means(hidden).mean(axis=0), hidden_means, products)
+    products = compiled.pair_products(hidden) if compiled else pair_products(family, parts, values, hidden)
+    return FreeMoments([family.means(parts, 0, [None, hidden]).mean(axis=0), hidden_means], [products])
+
+
+def _draws(family: StackFamily, side: int, fields: list[Array], rng: Any) -> list[Array]:
+    """Draw the layers of a side whose fields are known."""
+    return [family.layers[at].draw(own, rng) for at, own in zip(family.sides[side], fields, strict=True)]
+
+
+def _with_means(family: StackFamily, values: list[Array], fields: list[Array]) -> list[Array]:
+    """Return values of the even layers with the means of the odd ones, whose fields are known."""
+    means = list(values)
+    for place, own in zip(family.sides[1], fields, strict=True):
+        means[place] = family.layers[place].means(own)
+    return means
 
 
 def _gibbs(
-    model: RestrictedModel, hidden: np.ndarray, n_steps: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw visible values, then hidden ones, in turn; return the last visible values and their hidden fields."""
-    values = model.draw_visible(hidden, rng)
+    family: StackFamily, parts: StackParts, hidden: Any, n_steps: int, rng: Any
+) -> tuple[list[Array], list[Array]]:
+    """Draw even layers, then odd ones, in turn; return the last values of the even ones, and the odd ones' fields."""
+    values = family.draw_side(parts, 0, family.spread_side(1, hidden), rng)
     for _ in range(n_steps - 1):
-        values = model.draw_visible(model.draw_hidden(values, rng), rng)
-    return values, model.hidden_fields(values)
+        values = family.draw_side(parts, 0, family.draw_side(parts, 1, values, rng), rng)
+    return values, [family.fields(parts, place, values) for place in family.sides[1]]

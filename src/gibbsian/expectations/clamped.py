@@ -22,7 +22,7 @@ from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
 from gibbsian.expectations.there import own_generator
-from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
+from gibbsian.inference.posterior import PATIENT_SECONDS, is_quick
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
 

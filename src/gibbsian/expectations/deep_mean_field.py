@@ -2,7 +2,7 @@
 
 Of all distributions Q under which the hidden units are independent, the nearest to ``P(h | v)`` makes
 
-    F(v) = E_Q[E(v, h)] - T H(Q)  >=  -T log sum_h exp(-E(v, h) / T)
+    F(v) = E_Q[E(v, h)] - H(Q)  >=  -log sum_h exp(-E(v, h))
 
 smallest (YK15's free energy). It is lowered by putting the odd layers where they are best given the even ones, exactly
 and all at once because they do not interact, then the even ones given the odd ones, and so on: it never rises. Missing
@@ -11,14 +11,16 @@ cells of the visible layer are hidden units of their row.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibbsian.backends.device import library_of
 from gibbsian.errors import MissingValuesError
 from gibbsian.expectations.convergence import sweep
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.layers import Layer
+from gibbsian.models.family import StackParts, Units
+from gibbsian.models.layers.stack import StackFamily
 from gibbsian.settings import check, declared, number, whole
 
 
@@ -55,8 +57,8 @@ class DeepMeanField:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> dbm = gb.models.DeepModel.build([gb.models.BinaryLayer(2), gb.models.BinaryLayer(1), gb.models.BinaryLayer(1)])
-    >>> [part.shape for part in gb.expectations.DeepMeanField()(dbm, np.ones((3, 2))).means]
+    >>> dbm = gb.models.StackFamily([gb.models.BinaryUnits(n) for n in (2, 1, 1)]).build()
+    >>> [part.shape for part in gb.expectations.DeepMeanField()(dbm.family, dbm.parts, np.ones((3, 2))).means]
     [(3, 2), (3, 1), (3, 1)]
     """
 
@@ -66,83 +68,104 @@ class DeepMeanField:
     def __post_init__(self) -> None:
         check(self)
 
-    def __call__(self, model: DeepModel, v: np.ndarray, missing: np.ndarray | None = None) -> Posterior:
+    def __call__(
+        self, family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray | None = None
+    ) -> Posterior:
         """Return the independent hidden units nearest to the posterior of rows.
 
         Parameters
         ----------
-        model : DeepModel
+        family, parts : StackFamily and StackParts
             The machine.
-        v : ndarray of shape (n_rows, visible.width)
+        v : ndarray of shape (n_rows, width)
             Values of the visible layer.
         missing : bool ndarray of the same shape, optional
             Columns that were not observed, whatever `v` has there: hidden units of that row.
         """
-        means = upward_means(model, v if missing is None else _filled(model, v, missing))
-        fields = [np.zeros_like(part) for part in means]
+        library = library_of(v)
+        means = upward_means(family, parts, v if missing is None else _filled(family, parts, v, missing))
+        fields = [library.zeros_like(part) for part in means]
         # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
-        said = means[0] @ model.weights[0] if missing is None else None
-        places = (*model.odd, *(model.even[1:] if missing is None else model.even))
+        said = None if missing is not None else means[0] @ parts.weights[0] + parts.biases[1]
 
-        def update(place: int) -> float:
-            fields[place] = model.fields(place, means, said if place == 1 else None)
-            updated = model.tempered[place].means(fields[place])
-            if place == 0 and missing is not None:
-                updated = np.where(missing, updated, means[0])
-            change = float(np.abs(updated - means[place]).max(initial=0.0))
-            means[place] = updated
-            return change
+        def update(place: int) -> Any:
+            if place == 1 and said is not None:
+                fields[1] = said + means[2] @ parts.weights[1].T if len(means) > 2 else said
+            else:
+                fields[place] = family.fields(parts, place, means)
+            updated = family.layers[place].means(fields[place])
+            return library.where(missing, updated, means[0]) if place == 0 and missing is not None else updated
 
-        rounds, change = sweep(update, places, self.max_iter, self.tol)
+        even, odd = family.sides
+        places = (*odd, *(even[1:] if missing is None else even))
+        rounds, change = (self._settle if library is np else self._settle_there)(update, places, means)
         return Posterior(tuple(means), tuple(fields), rounds, change, missing)
 
+    def _settle(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, float]:
+        """Update until no mean moves; return the rounds, and the largest change in the last."""
 
-def _filled(model: DeepModel, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        def moved(place: int) -> float:
+            before, means[place] = means[place], update(place)
+            return float(np.abs(means[place] - before).max(initial=0.0))
+
+        return sweep(moved, places, self.max_iter, self.tol)
+
+    def _settle_there(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, Any]:
+        """The same on a device, which makes all rounds: after the last that is needed nothing moves."""
+        moving, change = means[0].new_ones((), dtype=bool), means[0].new_zeros(())
+        for _ in range(self.max_iter):
+            change = change * 0.0
+            for place in places:
+                before, after = means[place], update(place)
+                change = (after - before).abs().amax().maximum(change)
+                means[place] = after.where(moving, before)
+            moving = moving & (change > self.tol)
+        return self.max_iter, change
+
+
+def _filled(family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Put into missing columns what the visible biases alone say."""
-    if not np.isfinite(model.visible.n_states):
+    if family.layers[0].variables.real:
         raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
-    alone = model.tempered[0].means(model.biases[0][None] / model.temperature)
-    return np.where(missing, alone, v)
+    return np.where(missing, family.layers[0].means(parts.biases[0][None]), v)
 
 
-def upward_means(model: DeepModel, v: np.ndarray) -> list[np.ndarray]:
+def upward_means(family: StackFamily, parts: StackParts, v: np.ndarray) -> list[np.ndarray]:
     """Return means of all layers from one pass upwards, the start of the updates.
 
     A layer that will hear from above counts what it hears from below twice (Salakhutdinov and Hinton 2009).
 
     """
-    means = [np.asarray(v, dtype=model.theta.dtype)]
-    top = len(model.layers) - 1
+    means = [v if library_of(v) is not np else np.asarray(v, dtype=parts.biases[0].dtype)]
+    top = len(family.layers) - 1
     for place in range(1, top + 1):
-        heard = means[-1] @ model.weights[place - 1] * (1.0 if place == top else 2.0)
-        fields = ((heard + model.biases[place]) / model.temperature).astype(model.theta.dtype)
-        means.append(model.tempered[place].means(fields))
+        heard = means[-1] @ parts.weights[place - 1] * (1.0 if place == top else 2.0)
+        means.append(family.layers[place].means(heard + parts.biases[place]))
     return means
 
 
-def log_weight_bound(model: DeepModel, posterior: Posterior) -> np.ndarray:
-    """Return ``-F(v) / T`` of each row: a lower bound on ``log P(v) + log Z``, exact with one hidden layer."""
+def log_weight_bound(family: StackFamily, parts: StackParts, posterior: Posterior) -> np.ndarray:
+    """Return ``-F(v)`` of each row: a lower bound on ``log P(v) + log Z``, exact with one hidden layer."""
     means = [np.asarray(part, dtype=np.float64) for part in posterior.means]
-    total = (model.linear_terms(means) + model.visible.log_measure(means[0])) / model.temperature
-    for layer, fields, part in zip(model.tempered[1:], posterior.fields[1:], means[1:], strict=True):
+    visible, *hidden = family.layers
+    total = family.linear_terms(parts, means) + visible.log_measure(means[0])
+    for layer, fields, part in zip(hidden, posterior.fields[1:], means[1:], strict=True):
         total = total + entropies(layer, fields, part)
     if posterior.missing is None:
         return total
     unseen = np.where(posterior.missing, posterior.fields[0], 0.0)
     # units that were seen count as uniform in the normaliser, so their share is taken off again
-    seen = np.where(posterior.missing, 0.0, _log_sizes(model.visible)).sum(axis=1)
-    return total + entropies(model.tempered[0], unseen, means[0]) - seen
+    seen = np.where(posterior.missing, 0.0, _log_sizes(visible)).sum(axis=1)
+    return total + entropies(visible, unseen, means[0]) - seen
 
 
-def entropies(layer: Layer, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
+def entropies(layer: Units, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Return the entropy of each row of independent discrete units."""
     fields = np.asarray(fields, dtype=np.float64)
     return layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
 
 
-def _log_sizes(layer: Layer) -> np.ndarray:
+def _log_sizes(layer: Units) -> np.ndarray:
     """The logarithm of the number of values of each unit, shared among its columns."""
-    sizes = getattr(layer, "sizes", None)
-    if sizes is None:
-        return np.full(layer.width, np.log(2.0))
-    return np.concatenate([np.full(size, np.log(size) / size) for size in sizes])
+    sizes = np.array(layer.variables.sizes)
+    return np.log(sizes) if layer.width == layer.n_units else np.repeat(np.log(sizes) / sizes, sizes)

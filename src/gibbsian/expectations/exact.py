@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.inference.missing import RowSums, clamped_moments, split_rows
+from gibbsian.inference.posterior import Posterior, posterior_of
 from gibbsian.models import Model
 from gibbsian.settings import check, declared, number, positional
 
@@ -48,13 +48,11 @@ class Exact:
         return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition), plan
 
 
-@dataclass(frozen=True, eq=False)
-class ExactRows:
-    """The rows: those that are summed out together, in parts, and those that are summed one by one."""
+class ExactRows(NamedTuple):
+    """The rows, and those of them that lack cells bound to the family; None where none does."""
 
     rows: ClampedRows
-    parts: tuple[RowSums, ...]
-    heavy: np.ndarray
+    posterior: Posterior | None
 
 
 @CLAMPED.register("exact")
@@ -64,7 +62,7 @@ class ClampedExact:
     """The exact expectation given the present cells, with the mean log-evidence.
 
     Rows whose missing cells hardly interact, or are few, are summed together, all at once; others go through exact
-    inference on the missing cells, row by row, which a sparse graph between them makes possible.
+    inference on the missing cells, row by row, which a sparse graph between them makes possible (see `posterior`).
 
     Examples
     --------
@@ -88,23 +86,16 @@ class ClampedExact:
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Rebuilt[ExactRows]:
         """Prepare what does not depend on the parameters."""
         rows = ClampedRows.of(model, data)
-        if rows.data is None:
-            return Rebuilt(ExactRows(rows, (), np.zeros(0, np.int64)))
-        split = split_rows(model, rows.data, at_once=np.inf)
-        return Rebuilt(ExactRows(rows, tuple(split.parts), split.heavy))
+        bound = None if rows.data is None else posterior_of(model, rows.data, self.max_seconds)
+        return Rebuilt(ExactRows(rows, bound))
 
     def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
         """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
-        rows, statistics = state.value.rows, state.value.rows.constant.copy()
+        rows, bound = state.value
+        statistics = rows.constant
         value = float(model.theta @ statistics)
-        for part in state.value.parts:
-            shares = rows.shares[part.which]
-            log_evidence, expected = part.expect(model, shares)
-            value += float(shares @ log_evidence)
-            statistics += expected
-        for row in state.value.heavy:
-            assert rows.data is not None
-            log_weight, expected = clamped_moments(model, rows.data, row, self.max_seconds)
-            value += rows.shares[row] * log_weight
-            statistics += rows.shares[row] * expected
+        if bound is not None:
+            log_evidence, expected = bound.expect(model.theta, rows.shares)
+            value += float(rows.shares @ log_evidence)
+            statistics = statistics + expected
         return Estimate(statistics, np.zeros_like(statistics), value), state

@@ -11,36 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.models.layers import CategoricalLayer, GaussianLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import StackParts
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import GaussianUnits, columns_of, value_tables
 
 # Nodes of a Gaussian unit, and the widest they are spread, in standard deviations given the other layer.
 N_NODES = 32
 WIDEST = 4.0
 
 
-def layer_products(model: RestrictedModel, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def layer_products(family: StackFamily, parts: StackParts, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the means over rows of ``E[v_i | v_-i]`` and ``E[v_i h_j | v_-i]``, the hidden layer summed out."""
-    fields, (lower, upper) = model.hidden_fields(values).astype(np.float64), model.tempered
-    visible, products = np.zeros(model.visible.width), np.zeros(model.weights.shape)
+    (lower, upper), ((biases, _), (matrix,)) = family.layers, parts
+    fields = family.fields(parts, 1, [values, None]).astype(np.float64)
+    visible, products = np.zeros(lower.width), np.zeros(matrix.shape)
     for columns, unit in _units(lower):
-        weights = model.weights[columns] / model.temperature
-        own = np.tile(model.visible_biases[columns] / model.temperature, (len(values), 1))
-        rest = fields - values[:, columns] @ weights
-        visible[columns], products[columns] = _moments(unit, own, upper, rest, weights)
+        own = np.tile(biases[columns], (len(values), 1))
+        rest = fields - values[:, columns] @ matrix[columns]
+        visible[columns], products[columns] = _moments(unit, own, upper, rest, matrix[columns])
     return visible, products
 
 
-def pair_products(model: RestrictedModel, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+def pair_products(family: StackFamily, parts: StackParts, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """Return the mean over rows of ``E[v_i h_j | all other units]`` (1-SMCI, YU20 eq. 15)."""
-    kinds = model.visible.kind, model.hidden.kind
-    if kinds[0] == "gaussian" != kinds[1]:  # list the unit that has few values
-        return pair_products(model.transposed(), hidden, values).T
-    products, (lower, upper) = np.zeros(model.weights.shape), model.tempered
-    below, above = model.visible_fields(hidden).astype(np.float64), model.hidden_fields(values).astype(np.float64)
+    (lower, upper), (matrix,) = family.layers, parts.weights
+    if lower.variables.real and not upper.variables.real:  # list the unit that has few values
+        turned = StackParts(parts.biases[::-1], [matrix.T])
+        return pair_products(StackFamily((upper, lower)), turned, hidden, values).T
+    both, products = [values, hidden], np.zeros(matrix.shape)
+    below, above = (family.fields(parts, place, both).astype(np.float64) for place in (0, 1))
     for columns, unit in _units(lower):
         for others, other in _units(upper):
-            weights = model.weights[columns, others] / model.temperature
+            weights = matrix[columns, others]
             own = below[:, columns] - hidden[:, others] @ weights.T
             rest = above[:, others] - values[:, columns] @ weights
             products[columns, others] = _moments(unit, own, other, rest, weights)[1]
@@ -66,8 +68,8 @@ def _moments(unit: Any, own: np.ndarray, other: Any, rest: np.ndarray, weights: 
 
 def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return the values of a unit in each row, shape (rows, values, columns), and log-weights of a quadrature rule."""
-    if not isinstance(unit, GaussianLayer):
-        every = unit.enumerate(0, int(unit.n_states))
+    if not isinstance(unit, GaussianUnits):
+        (every,) = value_tables(unit)
         return np.broadcast_to(every, (len(fields), *every.shape)), 0.0
     deviation, centres = unit.deviations[0], unit.means(fields)
     bend = log_weights(centres[:, None] + deviation * np.array([[-1.0], [0.0], [1.0]])) @ [-1.0, 2.0, -1.0]
@@ -78,11 +80,4 @@ def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray
 
 def _units(layer: Any) -> list[tuple[slice, Any]]:
     """The units of a layer as layers of one unit, with their columns."""
-    if isinstance(layer, CategoricalLayer):
-        ends = np.cumsum(layer.sizes).tolist()
-        return [
-            (slice(end - size, end), CategoricalLayer((size,))) for size, end in zip(layer.sizes, ends, strict=True)
-        ]
-    if isinstance(layer, GaussianLayer):
-        return [(slice(i, i + 1), GaussianLayer(1, (deviation,))) for i, deviation in enumerate(layer.deviations)]
-    return [(slice(i, i + 1), type(layer)(1)) for i in range(layer.n_units)]
+    return [(at, layer.take(np.array([unit]))) for unit, at in enumerate(columns_of(layer))]

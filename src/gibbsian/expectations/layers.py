@@ -17,10 +17,11 @@ from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior, log_weight_bound
 from gibbsian.inference.layer_missing import LayerRowSums, check_discrete, incomplete_states
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
+from gibbsian.models.family import Model
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import spread, values_of
 from gibbsian.models.parameters import check_whole_number
-from gibbsian.models.restricted import RestrictedModel
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.startup import logsumexp
 
@@ -31,27 +32,31 @@ ROWS_AT_ONCE = 1024
 _BLOCK = 1000
 
 
-def mean_field_posterior(model: DeepModel, data: Dataset, block: slice, updates: DeepMeanField) -> Posterior:
+def mean_field_posterior(model: Model[StackFamily], data: Dataset, block: slice, updates: DeepMeanField) -> Posterior:
     """Return independent hidden units that stand for the posterior of some states; missing cells are hidden too."""
-    states, missing = data.states[block], None
+    states, missing, visible = data.states[block], None, model.family.layers[0]
     if data.missing is not None and data.missing[block].any():
-        missing = model.visible.spread(data.missing[block])
+        missing = spread(visible, data.missing[block])
         states = np.where(data.missing[block], states.dtype.type(0), states)
-    return updates(model, model.visible.encode(states), missing)
+    return updates(model.family, model.parts, values_of(visible, states), missing)
 
 
-def mean_field_bounds(model: DeepModel, data: Dataset, mean_field: DeepMeanField | None = None) -> np.ndarray:
+def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: DeepMeanField | None = None) -> np.ndarray:
     """Return lower bounds on ``log P(v) + log Z`` of each state by mean field; missing cells are hidden units."""
     updates = DeepMeanField() if mean_field is None else mean_field
     bounds = np.empty(data.n_states)
     for start in range(0, data.n_states, _BLOCK):
         block = slice(start, start + _BLOCK)
-        bounds[block] = log_weight_bound(model, mean_field_posterior(model, data, block, updates))
+        bounds[block] = log_weight_bound(model.family, model.parts, mean_field_posterior(model, data, block, updates))
     return bounds
 
 
 def recognition_bounds(
-    network: BeliefNetwork, states: np.ndarray, n_samples: int = 100, rng: RandomState = None, common: bool = False
+    network: Model[BeliefNetworkFamily],
+    states: np.ndarray,
+    n_samples: int = 100,
+    rng: RandomState = None,
+    common: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each state, a lower bound in expectation, and its error.
 
@@ -60,7 +65,7 @@ def recognition_bounds(
 
     Parameters
     ----------
-    network : BeliefNetwork
+    network : Model of a BeliefNetworkFamily
         The network.
     states : ndarray of shape (n_states, n_units)
         Visible states, none missing.
@@ -76,11 +81,12 @@ def recognition_bounds(
     generator = as_generator(rng)
     seed = draw_seed(generator)
     logs = np.empty((len(states), n_samples))
-    for block in row_blocks(len(states), n_samples * max(layer.width for layer in network.layers)):
-        v = network.visible.encode(states[block])
+    family, theta = network.family, network.theta
+    for block in row_blocks(len(states), n_samples * max(layer.width for layer in family.layers)):
+        v = values_of(family.layers[0], states[block])
         numbers: Any = _CommonNumbers(seeded(seed), len(v)) if common else generator
-        values = network.draw_up(np.repeat(v, n_samples, axis=0), numbers)
-        logs[block] = (network.log_joint(values) - network.log_recognition(values)).reshape(-1, n_samples)
+        values = family.draw_up(theta, np.repeat(v, n_samples, axis=0), numbers)
+        logs[block] = (family.log_joint(theta, values) - family.log_recognition(theta, values)).reshape(-1, n_samples)
     bounds = logsumexp(logs, axis=1) - np.log(n_samples)
     # relative error of the mean weight
     errors = np.exp(logs - bounds[:, None]).std(axis=1, ddof=1) / np.sqrt(n_samples)
@@ -100,17 +106,20 @@ class _CommonNumbers:
         return np.tile(own, (self.n_rows, *(1 for _ in size[1:])))
 
 
-def expected_layers(model: RestrictedModel, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def expected_layers(
+    model: Model[StackFamily], data: Dataset, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected values of the visible and of the hidden units of each state, given its present cells.
 
     Exact where the sum is in reach, else by `N_STEPS` steps of block Gibbs sampling with the present cells clamped.
     """
     holes, states = incomplete_states(data), data.states
+    family, layer = model.family, model.family.layers[0]
     if holes.size:
-        check_discrete(model.visible.part(np.asarray(np.any(data.missing, axis=0))))
+        check_discrete(layer.take(np.flatnonzero(np.any(data.missing, axis=0))))
         states = np.where(np.asarray(data.missing), states.dtype.type(0), states)
-    visible = model.visible.encode(states)
-    hidden = model.hidden_means(visible)
+    visible = values_of(layer, states)
+    hidden = family.means(model.parts, 1, [visible, None])
     if not holes.size:
         return visible, hidden
     sums, missing = LayerRowSums(model), np.asarray(data.missing)
@@ -120,21 +129,22 @@ def expected_layers(model: RestrictedModel, data: Dataset, rng: np.random.Genera
     far = holes[~near]
     for start in range(0, len(far), ROWS_AT_ONCE):
         block = far[start : start + ROWS_AT_ONCE]
-        gaps = model.visible.spread(missing[block])
+        gaps = spread(layer, missing[block])
         visible[block], hidden[block] = _sampled_means(model, visible[block], gaps, rng)
     return visible, hidden
 
 
 def _sampled_means(
-    model: RestrictedModel, values: np.ndarray, holes: np.ndarray, rng: np.random.Generator
+    model: Model[StackFamily], values: np.ndarray, holes: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Average the conditional means of missing cells and hidden units along a chain for each row."""
-    state = np.where(holes, model.visible.draw(np.zeros_like(values), rng), values)
-    visible, hidden = np.zeros_like(values), np.zeros((len(values), model.hidden.width))
+    family, parts = model.family, model.parts
+    state = np.where(holes, family.layers[0].draw(np.zeros_like(values), rng), values)
+    visible, hidden = np.zeros_like(values), np.zeros((len(values), family.layers[1].width))
     for step in range(2 * N_STEPS):
-        h = model.draw_hidden(state, rng)
+        both = family.draw_side(parts, 1, [state, None], rng)
         if step >= N_STEPS:
-            visible += model.visible_means(h)
-            hidden += model.hidden_means(state)
-        state = np.where(holes, model.draw_visible(h, rng), values)
+            visible += family.means(parts, 0, both)
+            hidden += family.means(parts, 1, both)
+        state = np.where(holes, family.draw(parts, 0, both, rng), values)
     return np.where(holes, visible / N_STEPS, values), hidden / N_STEPS

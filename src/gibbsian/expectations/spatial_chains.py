@@ -18,7 +18,7 @@ from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
 from gibbsian.expectations.there import GoesOn
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
-from gibbsian.inference.missing import clamp
+from gibbsian.inference.posterior import OneByOne
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, free, positional, whole
@@ -152,10 +152,10 @@ def _row_by_row(model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray
     """The same for any model: 1-SMCI on each row's model of its missing cells."""
     data = plan.rows.data
     assert data is not None
+    assert data.missing is not None
     total = np.zeros_like(model.theta)
-    for row, share in enumerate(plan.rows.shares):
-        given, missing = clamp(model, data, row)
-        draws = states[plan.row_of == row][:, missing]
-        rest, _ = given.at(model.theta)
-        total += share * given.statistics(spatial_statistics(rest, Samples(draws), region=1).mean)
+    for row, _, given, theta, _ in OneByOne(model.family, data.states, data.missing).conditionals(model.theta):
+        draws = states[plan.row_of == row][:, data.missing[row]]
+        rest = given.family.replace(theta)
+        total += plan.rows.shares[row] * given.statistics(spatial_statistics(rest, Samples(draws), region=1).mean)
     return total

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbsian.data import Dataset
 from gibbsian.domain import AnyDomain, Continuum
 from gibbsian.models import Model
 from gibbsian.resources import require_memory
@@ -17,46 +16,31 @@ LARGEST_EXPONENT = 900.0
 
 @dataclass(frozen=True)
 class Completions:
-    """All completions of some states of a data set, each state's completions in one run.
+    """All completions of some rows, each row's completions in one run.
 
     Parameters
     ----------
-    which : ndarray of shape (n_states,)
-        The numbers of the states.
     states : ndarray of shape (n_completions, n_variables)
-        Complete states.
+        Complete rows.
     row : ndarray of shape (n_completions,)
-        The place (in `which`) of the state that each one completes, ascending.
-    starts : ndarray of shape (n_states,)
-        Where each state's run begins.
+        The number of the row that each one completes, ascending.
+    starts : ndarray of shape (n_rows,)
+        Where each row's run begins.
     """
 
-    which: np.ndarray
     states: np.ndarray
     row: np.ndarray
     starts: np.ndarray
 
     def posterior(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
-        """Return each state's log-evidence (unnormalised) and each completion's probability given the present cells."""
+        """Return each row's log-evidence (unnormalised) and each completion's probability given the present cells."""
         log_weights = model.log_weights(self.states)
         top = np.maximum.reduceat(log_weights, self.starts)
         weights = np.exp(log_weights - top[self.row])
         totals = np.add.reduceat(weights, self.starts)
         return top + np.log(totals), weights / totals[self.row]
 
-    def log_evidence(self, model: Model) -> np.ndarray:
-        """Return the log of the summed weights of each state's completions."""
-        return self.posterior(model)[0]
-
-    def expect(self, model: Model, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each state's log-evidence, and the sum of their expected statistics with weights `shares`."""
-        log_evidence, posterior = self.posterior(model)
-        weights = posterior * shares[self.row]
-        if not weights.sum() > 0:
-            return log_evidence, np.zeros_like(model.theta)
-        return log_evidence, model.mean_statistics(self.states, weights) * weights.sum()
-
-    def fill_probabilities(self, model: Model) -> np.ndarray:
+    def cell_probabilities(self, model: Model) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells, in columns like `value_indicators`."""
         _, posterior = self.posterior(model)
         codes, n_rows = model.domain.to_codes(self.states), len(self.starts)
@@ -87,33 +71,32 @@ def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
     return indicators
 
 
-def count_completions(data: Dataset) -> np.ndarray:
-    """Return in how many ways the missing cells of each state can be filled, as floats that do not overflow."""
-    if data.missing is None:
-        return np.ones(data.n_states)
-    if isinstance(data.domain, Continuum):  # no list of nodes is one of completions, which have no weights
-        return np.where(data.missing.any(axis=1), np.inf, 1.0)
-    exponents = np.einsum("mi,i->m", data.missing, np.log2(data.domain.cardinalities(data.n_variables)))
+def count_completions(domain: AnyDomain, missing: np.ndarray | None, n_rows: int) -> np.ndarray:
+    """Return in how many ways the missing cells of each row can be filled, as floats that do not overflow."""
+    if missing is None:
+        return np.ones(n_rows)
+    if isinstance(domain, Continuum):  # no list of nodes is one of completions, which have no weights
+        return np.where(missing.any(axis=1), np.inf, 1.0)
+    exponents = np.einsum("mi,i->m", missing, np.log2(domain.cardinalities(missing.shape[1])))
     return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
 
 
-def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
-    """List every completion of every state (or of the states numbered `which`), asking for the memory first."""
-    which = np.arange(data.n_states) if which is None else which
-    counts = count_completions(data)[which]
+def complete_in_all_ways(domain: AnyDomain, x: np.ndarray, missing: np.ndarray | None) -> Completions:
+    """List every completion of every row, asking for the memory first."""
+    counts = count_completions(domain, missing, len(x))
     total = float(counts.sum())
     require_memory(
-        total * (data.n_variables + 32.0),
+        total * (x.shape[1] + 32.0),
         f"listing the {total:.3g} completions of the rows with missing cells",
         "leave out the rows with the most missing cells",
     )
     counts = counts.astype(np.int64)
-    row = np.repeat(np.arange(len(which)), counts)
+    row = np.repeat(np.arange(len(x)), counts)
     starts = np.cumsum(counts) - counts
-    states = data.states[which][row]
-    if data.missing is not None:
-        _fill(states, data.missing[which], starts, counts, data.domain)
-    return Completions(which, states, row, starts)
+    states = x[row]
+    if missing is not None:
+        _fill(states, missing, starts, counts, domain)
+    return Completions(states, row, starts)
 
 
 def _fill(states, missing, starts, counts, domain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from gibbsian.backends.numba import cut_sets as kernels
 from gibbsian.backends.numba import pairwise as pairwise_kernels
 from gibbsian.backends.parallel import WORTH_THREADS, in_slices, map_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.models import PairwiseModel
+from gibbsian.models.ising import Ising
 
 # Cut sets of more cells are left to exact inference on the one row, which then costs no more than going through their
 # values.
@@ -31,27 +32,32 @@ OPERATIONS_PER_SECOND = 1e3 * WORTH_THREADS
 
 @dataclass(frozen=True, eq=False)
 class CutSets:
-    """States of a pairwise model with cut sets: given the values of its cut set, missing cells do not interact.
+    """Rows of pairs with cut sets: given the values of its cut set, missing cells do not interact.
 
     A restricted machine with whole rows needs none; with hidden units that interact, all of them but one.
 
     Parameters
     ----------
-    which : ndarray of shape (n_states,)
-        The numbers of the states in the data set.
-    present : ndarray of shape (n_states, n_variables)
-        The states as spins, zero where cells are missing.
+    family : PairwiseModel
+        That has a form in spins.
+    present : ndarray of shape (n_rows, n_variables)
+        The rows as spins, zero where cells are missing.
     pointers, cells : ndarray of int
-        The missing cells of state r are ``cells[pointers[r] : pointers[r + 1]]``, the cut set first.
-    n_cut : ndarray of shape (n_states,)
+        The missing cells of row r are ``cells[pointers[r] : pointers[r + 1]]``, the cut set first.
+    n_cut : ndarray of shape (n_rows,)
         Sizes of the cut sets.
     """
 
-    which: np.ndarray
+    family: Any
     present: np.ndarray
     pointers: np.ndarray
     cells: np.ndarray
     n_cut: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.present)
 
     @property
     def seconds(self) -> float:
@@ -63,75 +69,69 @@ class CutSets:
         cells = np.exp2(self.n_cut) * np.diff(self.pointers)
         return float(cells @ (CELL_SECONDS + CUT_SECONDS * self.n_cut))
 
-    def log_evidence(self, model: PairwiseModel) -> np.ndarray:
-        """Return the log of each state's weight, summed over its missing cells."""
-        return self._sum_out(model, np.zeros(len(self.which)))[0]
+    def log_evidence(self, theta: np.ndarray) -> np.ndarray:
+        """Return the log of each row's weight, summed over its missing cells."""
+        return self._sum_out(self.family.ising(theta), np.zeros(self.n_rows))[0]
 
-    def fill_probabilities(self, model: PairwiseModel) -> np.ndarray:
-        """Return the probability of the upper value of each cell given the present cells of its state."""
-        return (1.0 + self._sum_out(model, np.zeros(len(self.which)))[1]) / 2.0
+    def cell_probabilities(self, theta: np.ndarray) -> np.ndarray:
+        """Return the probability of the upper value of each cell given the present cells of its row."""
+        return (1.0 + self._sum_out(self.family.ising(theta), np.zeros(self.n_rows))[1]) / 2.0
 
-    def expect(self, model: PairwiseModel, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each state's log-evidence, and the sum of their expected statistics with weights `shares`.
+    def expect(self, theta: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return each row's log-evidence, and the weighted sum of their expected statistics.
 
         A product has the product of means for its mean, unless both cells are missing and joined to each other.
         """
-        log_evidence, statistics = np.empty(len(self.which)), np.zeros_like(model.theta)
-        for start in range(0, len(self.which), ROWS_AT_ONCE):
+        family, ising = self.family, self.family.ising(theta)
+        log_evidence, statistics = np.empty(self.n_rows), np.zeros(np.size(theta))
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
-            log_evidence[block], means, extra = self._part(block)._sum_out(model, shares[block])
-            statistics += factorised_statistics(model, means, shares[block])
+            log_evidence[block], means, extra = self._part(block)._sum_out(ising, weights[block])
+            statistics += factorised_statistics(family, means, weights[block])
             # products of 0/1 values change by a quarter of what those of spins do
-            statistics[model.n_biases :] += extra * (model.domain.gap / SPIN.gap) ** 2
+            statistics[family.n_biases :] += extra * (family.domain.gap / SPIN.gap) ** 2
         return log_evidence, statistics
 
     def _part(self, block: slice) -> CutSets:
-        if block.start == 0 and block.stop >= len(self.which):
+        if block.start == 0 and block.stop >= self.n_rows:
             return self
         pointers = self.pointers[block.start : block.stop + 1]
         cells = self.cells[pointers[0] : pointers[-1]]
-        return CutSets(self.which[block], self.present[block], pointers - pointers[0], cells, self.n_cut[block])
+        return CutSets(self.family, self.present[block], pointers - pointers[0], cells, self.n_cut[block])
 
-    def _sum_out(self, model: PairwiseModel, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log-evidence and means as spins of each state, and what joined pairs of missing cells add to products."""
-        spin, constant = model.to_domain(SPIN)
-        means = self.present.astype(np.float64)
-        fields = _fields(spin, means)
-        present = np.einsum("ri,ri->r", means, fields + spin.biases) / 2.0
-        indptr, heads, ids = spin.graph.csr
-        graph = (indptr, heads, ids, spin.couplings[ids], BLOCK, spin.graph.n_edges)
+    def _sum_out(self, ising: Ising, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log-evidence and means as spins of each row, and what joined pairs of missing cells add to products."""
+        means, (indptr, heads, ids) = self.present.astype(np.float64), ising.graph.csr
+        if self.family.is_dense:
+            fields = means @ ising.graph.matrix(ising.couplings) + ising.fields
+        else:
+            fields = pairwise_kernels.sparse_fields(means, indptr, heads, ising.couplings[ids]) + ising.fields
+        present = np.einsum("ri,ri->r", means, fields + ising.fields) / 2.0
+        graph = (indptr, heads, ids, ising.couplings[ids], BLOCK, ising.graph.n_edges)
 
         def sum_rows(part: slice) -> tuple[np.ndarray, np.ndarray]:
             where = (self.pointers[part.start : part.stop + 1], self.cells, self.n_cut[part])
-            return kernels.sum_rows(means[part], fields[part], shares[part], *where, *graph)
+            return kernels.sum_rows(means[part], fields[part], weights[part], *where, *graph)
 
         parts = in_slices(sum_rows, len(means), self._sum_seconds * OPERATIONS_PER_SECOND, grain=BLOCK)
         sums, extra = map(np.concatenate, zip(*parts, strict=True))
-        return constant + present + sums, means, extra.sum(axis=0)
+        return ising.constant + present + sums, means, extra.sum(axis=0)
 
 
-def split_by_cut(model: PairwiseModel, data: Dataset) -> tuple[CutSets, np.ndarray]:
-    """Return the states that a small cut set makes independent, and the numbers of the others."""
-    if data.n_variables != model.n_variables:  # the kernels do not look
-        raise ArgumentError(f"the data has {data.n_variables} variables but the model has {model.n_variables}")
-    missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
-    n_missing = missing.sum(axis=1)
-    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(missing)[1].copy()
-    indptr, heads, _ = model.graph.csr
+def split_by_cut(family: Any, x: np.ndarray, missing: np.ndarray | None) -> tuple[np.ndarray, CutSets, np.ndarray]:
+    """Return the numbers of the rows that a small cut set makes independent, these rows, and the others' numbers."""
+    if x.shape[1] != family.n_variables:  # the kernels do not look
+        raise ArgumentError(f"the data has {x.shape[1]} variables but the model has {family.n_variables}")
+    lacking = np.zeros(x.shape, bool) if missing is None else missing
+    n_missing = lacking.sum(axis=1)
+    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(lacking)[1].copy()
+    indptr, heads, _ = family.graph.csr
     n_cut = kernels.cut_rows(pointers, cells, indptr, heads, LARGEST_CUT)
     light = n_cut >= 0
-    present = np.where(missing[light], np.int8(0), to_spins(model, data.states[light]))
+    present = np.where(lacking[light], np.int8(0), to_spins(family, x[light]))
     kept = np.concatenate([[0], np.cumsum(n_missing[light])])
-    cells = cells[np.repeat(light, n_missing)]
-    return CutSets(np.flatnonzero(light), present, kept, cells, n_cut[light]), np.flatnonzero(~light)
-
-
-def _fields(spin: PairwiseModel, states: np.ndarray) -> np.ndarray:
-    """Fields of spins that may be zero, where they are missing."""
-    if spin.is_dense:
-        return states @ spin.coupling_matrix + spin.biases
-    indptr, heads, ids = spin.graph.csr
-    return pairwise_kernels.sparse_fields(states, indptr, heads, spin.couplings[ids]) + spin.biases
+    together = CutSets(family, present, kept, cells[np.repeat(light, n_missing)], n_cut[light])
+    return np.flatnonzero(light), together, np.flatnonzero(~light)
 
 
 def factorised_statistics(model: PairwiseModel, spin_means: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -13,8 +13,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import MissingValuesError, TooExpensiveError
-from gibbsian.models.layers import Layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import count_states, enumerate_values, spread, values_of
 from gibbsian.startup import logsumexp
 
 # States of missing cells or hidden units that are summed for one row.
@@ -22,24 +23,24 @@ MOST_STATES = 2**16
 ROWS_AT_ONCE = 4096
 
 
-def layer_evidence(model: RestrictedModel, data: Dataset) -> np.ndarray:
+def layer_evidence(model: Model[StackFamily], data: Dataset) -> np.ndarray:
     """Return ``log P(present cells) + log Z`` of each state: missing cells and hidden units are summed out."""
-    evidence = np.empty(data.n_states)
+    evidence, (visible, hidden) = np.empty(data.n_states), model.family.layers
     holes = incomplete_states(data)
     whole = np.setdiff1d(np.arange(data.n_states), holes)
     for start in range(0, len(whole), ROWS_AT_ONCE):
         block = whole[start : start + ROWS_AT_ONCE]
-        evidence[block] = model.log_weights(data.states[block])
+        evidence[block] = model.family.log_evidence(model.theta, values_of(visible, data.states[block]))
     if not holes.size:
         return evidence
     sums, missing = LayerRowSums(model), np.asarray(data.missing)
-    check_discrete(model.visible.part(np.asarray(missing.any(axis=0))))
+    check_discrete(visible.take(np.flatnonzero(missing.any(axis=0))))
     for state in holes:
         if not sums.in_reach(missing[state]):
             row = int(np.flatnonzero(data.row_of == state)[0])
             raise TooExpensiveError(
                 f"row {row} lacks {int(missing[state].sum())} cells, too many to sum over beside "
-                f"{model.hidden.n_units} hidden units",
+                f"{hidden.n_units} hidden units",
                 "leave the row out, or fill its cells first (impute samples them)",
             )
         evidence[state] = sums.log_evidence(data.states[state], missing[state])
@@ -51,9 +52,9 @@ def incomplete_states(data: Dataset) -> np.ndarray:
     return np.flatnonzero(data.missing.any(axis=1)) if data.missing is not None else np.empty(0, dtype=np.int64)
 
 
-def check_discrete(layer: Layer) -> None:
+def check_discrete(layer: Units) -> None:
     """Refuse missing cells of real numbers, which are not summed over."""
-    if not np.isfinite(layer.n_states):
+    if layer.variables.real:
         raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
 
 
@@ -61,11 +62,12 @@ def check_discrete(layer: Layer) -> None:
 class LayerRowSums:
     """Sums over the missing cells and the hidden units of single rows."""
 
-    model: RestrictedModel
+    model: Model[StackFamily]
 
     def in_reach(self, missing: np.ndarray) -> bool:
         """Say whether a row without some cells can be summed."""
-        return min(self.model.visible.part(missing).n_states, self.model.hidden.n_states) <= MOST_STATES
+        visible, hidden = self.model.family.layers
+        return min(count_states([visible.take(np.flatnonzero(missing))]), count_states([hidden])) <= MOST_STATES
 
     def log_evidence(self, states: np.ndarray, missing: np.ndarray) -> float:
         """Return the log-weight of a row, summed over its missing cells and the hidden units."""
@@ -79,21 +81,24 @@ class LayerRowSums:
 
     def _terms(self, states: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Log-weights of the states that are listed, and the values or means of both layers at each."""
-        model, part = self.model, self.model.visible.part(missing)
-        holes = model.visible.spread(missing)
-        row = model.visible.encode(np.where(missing, states.dtype.type(0), states)[None])[0]
-        if part.n_states <= model.hidden.n_states:
-            values = np.tile(row, (int(part.n_states), 1))
-            values[:, holes] = part.enumerate(0, int(part.n_states))
-            return model.value_log_weights(values), values, model.hidden_means(values)
+        family, parts = self.model.family, self.model.parts
+        visible, hidden = family.layers
+        part, holes = visible.take(np.flatnonzero(missing)), spread(visible, missing)
+        row = values_of(visible, np.where(missing, states.dtype.type(0), states)[None])[0]
+        n_states = count_states([part])
+        if n_states <= count_states([hidden]):
+            values = np.tile(row, (int(n_states), 1))
+            values[:, holes] = enumerate_values([part], 0, int(n_states))[0]
+            both = [values, None]
+            return family.log_weights_of_side(parts, 0, both), values, family.means(parts, 1, both)
         h, fields, linear = self._hidden_states
         present = fields[:, ~holes] @ row[~holes]
-        visible = np.where(holes, model.visible.means(fields), row)
-        return linear + present + part.log_normaliser(fields[:, holes]), visible, h
+        means = np.where(holes, visible.means(fields), row)
+        return linear + present + part.log_normaliser(fields[:, holes]), means, h
 
     @cached_property
     def _hidden_states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All hidden states, the visible fields at each, and the log-weights of the hidden biases."""
-        model = self.model
-        h = model.hidden.enumerate(0, int(model.hidden.n_states))
-        return h, model.visible_fields(h), h @ model.hidden_biases / model.temperature
+        family, parts = self.model.family, self.model.parts
+        listed = family.states_of_side(1)
+        return listed[1], family.fields(parts, 0, listed), listed[1] @ parts.biases[1]

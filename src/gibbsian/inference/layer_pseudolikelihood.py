@@ -6,53 +6,64 @@ the weights with a minibatch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import CategoricalLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.inference.layer_flips import FlipSums, is_two_valued
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import columns_of, value_tables, values_of
 from gibbsian.startup import log_softmax
 
 
-def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
+def log_pseudolikelihood(model: Model[StackFamily], states: np.ndarray) -> np.ndarray:
     """Return ``sum_i log P(v_i | v_-i)`` of each row, exactly.
 
     Parameters
     ----------
-    model : RestrictedModel
-        A machine whose visible units are discrete.
+    model : Model of a StackFamily
+        A machine of two layers whose visible units are discrete.
     states : array-like, shape (n_rows, n_units)
         Visible states.
     """
-    states = np.asarray(states)
-    if not np.isfinite(model.visible.n_states):
+    states, (visible, hidden) = np.asarray(states), model.family.layers
+    if visible.variables.real:
         raise ArgumentError(
             "the pseudolikelihood sums over values", "it needs discrete visible units, not Gaussian ones"
         )
-    blocks = row_blocks(len(states), model.visible.width + model.hidden.width)
-    parts = [_of_rows(model, states[block]) for block in blocks]
+    blocks = row_blocks(len(states), visible.width + hidden.width)
+    parts = [_of_rows(model, values_of(visible, states[block])) for block in blocks]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _of_rows(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
-    if isinstance(model.visible, CategoricalLayer):
-        return _of_categories(model, model.visible.encode(states), np.asarray(states, dtype=np.int64))
-    return -np.logaddexp(0.0, -model.conditional_costs(states)).sum(axis=1)
-
-
-def _of_categories(model: RestrictedModel, values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Every value of every unit in turn, the hidden fields moved by the difference of two rows of the weights."""
-    layer = model.visible
-    assert isinstance(layer, CategoricalLayer)
-    hidden = model.hidden.tempered(model.temperature)
-    weights, biases = model.weights / model.temperature, model.visible_biases / model.temperature
-    fields = model.hidden_fields(values)
-    total = np.zeros(len(values))
-    for unit, (start, size) in enumerate(zip(layer.starts.tolist(), layer.sizes, strict=True)):
-        without = fields - weights[start + codes[:, unit]]
-        scores = np.column_stack(
-            [biases[column] + hidden.log_normaliser(without + weights[column]) for column in range(start, start + size)]
-        )
-        total += log_softmax(scores, axis=1)[np.arange(len(values)), codes[:, unit]]
+def _of_rows(model: Model[StackFamily], values: np.ndarray) -> np.ndarray:
+    if is_two_valued(model.family):
+        return -np.logaddexp(0.0, -conditional_costs(model, values)).sum(axis=1)
+    total, rows = np.zeros(len(values)), np.arange(len(values))
+    for scores, here in _scores(model, values):
+        total += log_softmax(scores, axis=1)[rows, here]
     return total
+
+
+def conditional_costs(model: Model[StackFamily], values: np.ndarray) -> np.ndarray:
+    """Return ``log P(v) - log P(v with unit i at its other value)`` of two-valued visible units, row by row."""
+    if is_two_valued(model.family):
+        return FlipSums(model.family, model.parts, values).costs()
+    rows = np.arange(len(values))
+    return np.column_stack([scores[rows, here] - scores[rows, 1 - here] for scores, here in _scores(model, values)])
+
+
+def _scores(model: Model[StackFamily], values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield for each unit the log-weights of its values, up to a constant of the row, and which one the row has.
+
+    The hidden fields are moved by the difference of two rows of the weights.
+    """
+    (visible, hidden), ((biases, _), (weights,)) = model.family.layers, model.parts
+    fields = model.family.fields(model.parts, 1, [values, None])
+    for at, table in zip(columns_of(visible), value_tables(visible), strict=True):
+        without = fields - values[:, at] @ weights[at]
+        each = [row @ biases[at] + hidden.log_normaliser(without + row @ weights[at]) for row in table]
+        yield np.column_stack(each), np.abs(values[:, at, None] - table.T).sum(axis=1).argmin(axis=1)

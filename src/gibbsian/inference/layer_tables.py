@@ -6,7 +6,7 @@ Both layers are brought to 0/1 form: a spin is ``2 bit - 1``, and ``2 cosh f = e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -16,8 +16,10 @@ import numpy as np
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import layer_sums as kernels
 from gibbsian.backends.parallel import WORTH_THREADS, map_in_order
-from gibbsian.models.layers import BinaryLayer, Layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.blocks import spans
+from gibbsian.models.family import StackParts
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import BinaryUnits, enumerate_values
 
 # States that are worked on side by side: their products stay in the first-level cache.
 LANE_UNITS = 6
@@ -55,8 +57,10 @@ class TwoValuedTable:
         The part of the log-weight that is linear in the bits.
     fields, field_slopes : ndarray of shape (n_units,) and (n_bits, n_units)
         Fields of the other layer's units at zero bits, and how they grow with each bit.
-    enumerated, other : Layer
+    stack : StackFamily
         The layers, to bring the moments back to their values.
+    side : int
+        The side whose states are enumerated.
     """
 
     n_bits: int
@@ -64,24 +68,25 @@ class TwoValuedTable:
     slopes: np.ndarray
     fields: np.ndarray
     field_slopes: np.ndarray
-    enumerated: Layer
-    other: Layer
+    stack: StackFamily
+    side: int
 
     @classmethod
-    def of(cls, model: RestrictedModel) -> TwoValuedTable:
-        """Take a machine whose hidden layer is to be enumerated."""
-        enumerated, other = model.hidden, model.visible
-        # fields (b + W h) / T with h = low + step * bits
-        low, step = (-1.0, 2.0) if enumerated.kind == "spin" else (0.0, 1.0)
-        biases, couplings = model.visible_biases / model.temperature, model.weights.T / model.temperature
+    def of(cls, stack: StackFamily, parts: StackParts, side: int) -> TwoValuedTable:
+        """Take a machine, each of whose sides has units of one kind, with the layers of a side next to each other."""
+        tilts, biases = (np.concatenate([parts.biases[at] for at in stack.sides[own]]) for own in (side, 1 - side))
+        couplings = np.zeros((len(tilts), len(biases)))
+        for matrix, (rows, columns, is_lower) in zip(parts.weights, _blocks(stack, side), strict=True):
+            couplings[rows, columns] = matrix if is_lower else matrix.T
+        # fields b + W h with h = low + step * bits
+        low, step = (-1.0, 2.0) if _is_spin(stack, side) else (0.0, 1.0)
         fields, field_slopes = biases + low * couplings.sum(axis=0), step * couplings
-        tilts = model.hidden_biases / model.temperature
         constant, slopes = low * float(tilts.sum()), step * tilts
-        if other.kind == "spin":
+        if _is_spin(stack, 1 - side):
             constant -= float(fields.sum())
             slopes = slopes - field_slopes.sum(axis=1)
             fields, field_slopes = 2.0 * fields, 2.0 * field_slopes
-        return cls(enumerated.n_units, constant, slopes, fields, field_slopes, enumerated, other)
+        return cls(len(tilts), constant, slopes, fields, field_slopes, stack, side)
 
     # -- the two halves ---------------------------------------------------------------------------------------------
     @property
@@ -93,7 +98,7 @@ class TwoValuedTable:
     def _bits(self) -> tuple[np.ndarray, np.ndarray]:
         """All states of the high and of the low bits."""
         n_high = self.n_bits - self.n_low
-        return BinaryLayer(n_high).enumerate(0, 2**n_high), BinaryLayer(self.n_low).enumerate(0, 2**self.n_low)
+        return _all_bits(n_high), _all_bits(self.n_low)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -147,8 +152,8 @@ class TwoValuedTable:
             pass
         return table.ravel()
 
-    def moments(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the means of the other layer, of the enumerated one, and of their products (other by enumerated).
+    def moments(self, shares: np.ndarray) -> np.ndarray:
+        """Return the expected statistics in the layout of theta.
 
         `shares` are the probabilities of the states, or differences of probabilities.
         """
@@ -184,16 +189,38 @@ class TwoValuedTable:
         bits = np.concatenate([bits_low.T @ shares.sum(axis=0), bits_high.T @ shares.sum(axis=1)])
         return self._in_values(float(shares.sum()), means, bits, products)
 
-    def _in_values(
-        self, total: float, other: np.ndarray, bits: np.ndarray, products: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bring moments of bits to the values of the layers."""
+    def _in_values(self, total: float, other: np.ndarray, bits: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Bring moments of bits, of the other side and of their products to the values of the layers."""
+        stack, side = self.stack, self.side
         products = products.T
-        if self.other.kind == "spin":
+        if _is_spin(stack, 1 - side):
             products, other = 2.0 * products - bits, 2.0 * other - total
-        if self.enumerated.kind == "spin":
+        if _is_spin(stack, side):
             products, bits = 2.0 * products - other[:, None], 2.0 * bits - total
-        return other, bits, products
+        sides = (bits, other) if side == 0 else (other, bits)
+        columns = [spans(stack.layers[at].width for at in own) for own in stack.sides]
+        biases = [sides[at % 2][columns[at % 2][at // 2]] for at in range(len(stack.layers))]
+        weights = [
+            (products[columns_, rows].T if is_lower else products[columns_, rows]).ravel()
+            for rows, columns_, is_lower in _blocks(stack, side)
+        ]
+        return np.concatenate([*biases, *weights])
+
+
+def _is_spin(stack: StackFamily, side: int) -> bool:
+    return stack.layers[side].kind == "spin"
+
+
+def _all_bits(n: int) -> np.ndarray:
+    return enumerate_values([BinaryUnits(n)], 0, 2**n)[0]
+
+
+def _blocks(stack: StackFamily, side: int) -> Iterator[tuple[slice, slice, bool]]:
+    """Yield for each pair of neighbours its rows, of the side, and columns, of the other; and if the row is lower."""
+    columns = [spans(stack.layers[place].width for place in own) for own in stack.sides]
+    for lower in range(len(stack.layers) - 1):
+        own, other = (lower, lower + 1) if lower % 2 == side else (lower + 1, lower)
+        yield columns[side][own // 2], columns[1 - side][other // 2], own == lower
 
 
 def _group_ends(calm: _Tables) -> np.ndarray:

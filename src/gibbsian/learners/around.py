@@ -9,8 +9,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.domain import DOMAINS
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.lessons import LESSONS
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.optimizers import StepInfo
 
@@ -91,7 +93,7 @@ class OnJoint(Around):
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Begin where the learner begins."""
         joint = _joint(model)
-        return model.from_joint(super().start(joint, data, rng))
+        return model.replace(model.family.from_joint(super().start(joint, data, rng)))
 
     def refusal(self, model: Any) -> str:
         """Ask the learner."""
@@ -99,7 +101,7 @@ class OnJoint(Around):
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to learn with hidden units as columns that are always missing."""
-        return super().init(_joint(model), with_hidden(data, model.n_hidden), rng)
+        return super().init(_joint(model), with_hidden(data, model.family.n_hidden), rng)
 
     @property
     def equations(self) -> Any:
@@ -107,20 +109,20 @@ class OnJoint(Around):
         within = getattr(self.learner, "equations", None)
         if within is None:
             return None
-        return lambda model, data, *limits: within(_joint(model), with_hidden(data, model.n_hidden), *limits)
+        return lambda model, data, *limits: within(_joint(model), with_hidden(data, model.family.n_hidden), *limits)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the layers that have the joint form of a state."""
         joint = _joint(model)
-        return model.from_joint(super().fitted(joint, state))
+        return model.replace(model.family.from_joint(super().fitted(joint, state)))
 
 
 def _joint(model: Any) -> PairwiseModel:
-    joint = model.joint()
-    if not getattr(joint, "is_pairwise", False) or not hasattr(model, "from_joint"):
-        kinds = ", ".join(layer.kind for layer in model.layers)
+    kinds = {layer.kind for layer in model.family.layers}
+    if len(kinds) > 1 or not kinds <= set(DOMAINS) or not LESSONS.name_for(model.family):
+        named = ", ".join(layer.kind for layer in model.family.layers)
         raise ArgumentError(
-            f"this learner takes hidden units that have the two values of the columns, not layers of {kinds} units",
+            f"this learner takes hidden units that have the two values of the columns, not layers of {named} units",
             "learn by `learner='minibatch'`",
         )
-    return joint
+    return model.family.joint(model.theta)

@@ -15,7 +15,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.inference import predict_cost
-from gibbsian.inference.missing import PATIENT_SECONDS, clamped_seconds
+from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState, as_learner, is_penalised
 from gibbsian.learners.callbacks import Callback

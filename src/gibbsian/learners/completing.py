@@ -63,6 +63,7 @@ class AllCompletions:
 
     rows: Dataset
     whole: np.ndarray
+    open_states: np.ndarray
     listed: Completions
     weights: np.ndarray
     place: np.ndarray
@@ -72,11 +73,13 @@ class AllCompletions:
         """List the completions of all rows with a weight."""
         holed = np.zeros(data.n_states, bool) if data.missing is None else data.missing.any(axis=1)
         whole, open_states = (np.flatnonzero(kind & (data.weights > 0)) for kind in (~holed, holed))
-        listed = complete_in_all_ways(data, open_states)
+        missing = None if data.missing is None else data.missing[open_states]
+        listed = complete_in_all_ways(data.domain, data.states[open_states], missing)
         states = np.concatenate([data.states[whole], listed.states])
         first, place = distinct(data.domain.to_codes(states), data.domain)
         fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
-        return cls(_rows_like(data, states[first], fixed), whole, listed, data.weights[listed.which][listed.row], place)
+        weights = data.weights[open_states][listed.row]
+        return cls(_rows_like(data, states[first], fixed), whole, open_states, listed, weights, place)
 
     def under(self, model: Model) -> Dataset:
         """Return the completed rows, each with its weight times its probability given the present cells."""
@@ -96,7 +99,7 @@ class AllCompletions:
             yield slice(state, state + 1), scores[place][None]
         _, posterior = self.listed.posterior(model)
         starts = np.append(self.listed.starts, len(places))
-        for number, state in enumerate(self.listed.which):
+        for number, state in enumerate(self.open_states):
             run = slice(starts[number], starts[number + 1])
             yield slice(state, state + 1), posterior[None, run] @ scores[places[run]]
 
@@ -155,7 +158,7 @@ def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
 
 
 def _n_completions(data: Dataset) -> float:
-    return float(count_completions(data)[data.weights > 0].sum())
+    return float(count_completions(data.domain, data.missing, data.n_states)[data.weights > 0].sum())
 
 
 def never_shown(data: Dataset) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.objective import ConditionalsLearner, ObjectiveLearner
 from gibbsian.learners.recipe import Recipe, optimizer_setting
-from gibbsian.models.base import HasHiddenLayers
-from gibbsian.models.layers import mean_values
+from gibbsian.models.family import Layered
+from gibbsian.models.layers.units import mean_values
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Objective
 from gibbsian.objectives.conditional_likelihood import targets_setting
 from gibbsian.optimizers import Optimizer
@@ -48,12 +48,13 @@ class MCL(Recipe):
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Begin with random weights of hidden layers, and biases that have the means of the columns."""
-        own = getattr(model, "started", None)
-        return super().start(model, data, rng) if own is None else own(mean_values(model.visible, data), rng)
+        if not isinstance(model.family, Layered):
+            return super().start(model, data, rng)
+        return model.replace(model.family.initialised(mean_values(model.family.layers[0], data), rng))
 
     def refusal(self, model: Any) -> str:
         """Say so where the hidden units of a row have no closed form."""
-        if isinstance(model, HasHiddenLayers):
+        if isinstance(model.family, Layered) and len(model.family.layers) > 2:
             return "the hidden layers of a row have no sum in closed form"
         return super().refusal(model)
 

@@ -21,7 +21,7 @@ from gibbsian.data.sums import scaled
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LearnerState
-from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, in_own_units
+from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, in_own_units, returned
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.optimizers import StepInfo
 
@@ -91,7 +91,7 @@ class EpochsThere(Around):
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, in the units of the data."""
         learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
-        return model.from_layers(learned if scale is None else scale.to_data(learned))
+        return returned(model, learned if scale is None else scale.to_data(learned))
 
     def most_steps(self, model: Any, max_iter: int) -> int:
         """Return the number of epochs."""
@@ -119,7 +119,7 @@ def epoch_of(
     )
     if problem.lessons.fills_missing and data.has_missing:
         for places in SWEEPS * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER):
-            problem.rows.renew(problem.here(here), places, here.filled, rng)
+            problem.rows.renew(model.family, model.family.split(here.theta), places, here.filled, rng)
     after = learner.step(LearnerState(problem, here))[0].progress
     sums = scaled((after.theta, after.velocity, after.value, after.gradient_norm), data.total_weight)
     return (*sums, n_batches, [after.memory])

@@ -8,8 +8,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
-from gibbsian.models.layers import Layer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model, StackParts, Units
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import refused, spread, states_of, values_of
 
 
 class EpochRows:
@@ -34,34 +35,54 @@ class EpochRows:
             states[mask] = filled[self._cells(places)]
         return states
 
-    def values(self, layer: Layer, places: np.ndarray, filled: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def values(self, layer: Units, places: np.ndarray, filled: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Return the values of rows, in some precision."""
-        return layer.encode(self.states(places, filled)).astype(dtype, copy=False)
+        return values_of(layer, self.states(places, filled)).astype(dtype, copy=False)
 
-    def start(self, model: RestrictedModel, rng: np.random.Generator) -> np.ndarray:
+    def distinct_values(self, layer: Units, some: slice) -> np.ndarray:
+        """Return the values of some distinct rows, none of whose cells is missing."""
+        return values_of(layer, self.data.states[some])
+
+    def missing_columns(self, layer: Units) -> np.ndarray:
+        """Return the columns of values that the rows lack, as a mask."""
+        return spread(layer, self.data.missing[self.data.row_of])  # type: ignore[index]
+
+    def filled_from(self, layer: Units, values: np.ndarray) -> np.ndarray:
+        """Return what stands in missing cells, of values of all rows."""
+        missing = self.data.missing[self.data.row_of]  # type: ignore[index]
+        return states_of(layer, values)[missing].astype(self.data.states.dtype)
+
+    def start(self, model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
         """Draw the missing cells from the visible biases alone."""
         filled = np.empty(0 if self._first is None else self._first[-1], self.data.states.dtype)
         if self._first is None:
             return filled
-        fields = np.asarray(model.visible_biases / model.temperature)
+        layer, fields = model.family.layers[0], model.parts.biases[0]
         for start in range(0, self.n_rows, 4096):
             places = np.arange(start, min(start + 4096, self.n_rows))
-            drawn = model.visible.decode(model.draw_visible_at(np.tile(fields, (len(places), 1)), rng))
+            drawn = states_of(layer, layer.draw(np.tile(fields, (len(places), 1)), rng))
             filled[self._cells(places)] = drawn[self.missing(places)]
         return filled
 
     def renew(
-        self, model: RestrictedModel, places: np.ndarray, filled: np.ndarray, rng: np.random.Generator
+        self,
+        family: StackFamily,
+        parts: StackParts,
+        places: np.ndarray,
+        filled: np.ndarray,
+        rng: np.random.Generator,
     ) -> np.ndarray:
         """Draw hidden units, then the missing cells given them, in place; return the values of the rows."""
-        values, mask = self.values(model.visible, places, filled, model.theta.dtype), self.missing(places)
+        layer, dtype = family.layers[0], parts.biases[0].dtype
+        values, mask = self.values(layer, places, filled, dtype), self.missing(places)
         if mask is None:
             return values
         holed = np.flatnonzero(mask.any(axis=1))
         if len(holed):
-            drawn = model.visible.decode(model.draw_visible(model.draw_hidden(values[holed], rng), rng))
+            both = family.draw_side(parts, 1, [values[holed], None], rng)
+            drawn = states_of(layer, family.draw(parts, 0, both, rng))
             filled[self._cells(places[holed])] = drawn[mask[holed]]
-            values[holed] = self.values(model.visible, places[holed], filled, model.theta.dtype)
+            values[holed] = self.values(layer, places[holed], filled, dtype)
         return values
 
     @cached_property
@@ -84,11 +105,11 @@ def plain_rows(states: np.ndarray, weights: np.ndarray | None = None) -> Dataset
     return Dataset.of_states(states, "real", sample_weight=weights, distinct=False)
 
 
-def check_states(layer: Layer, data: Dataset) -> None:
+def check_states(layer: Units, data: Dataset) -> None:
     """Refuse data that a visible layer cannot take, naming the first column where something is wrong."""
     if data.n_variables != layer.n_units:
         raise DataError(f"the model has {layer.n_units} visible units but the rows have {data.n_variables} columns")
-    bad, allowed = layer.refused(data.states)
+    bad, allowed = refused(layer, data.states)
     if data.missing is not None:
         bad &= ~data.missing
     if bad.any():

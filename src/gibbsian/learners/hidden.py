@@ -24,7 +24,7 @@ from gibbsian.expectations import (
 from gibbsian.expectations.clamped import fill_at_random, mean_statistics
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference.missing import PATIENT_SECONDS
+from gibbsian.inference.posterior import PATIENT_SECONDS
 from gibbsian.learners.completing import CompletedRows, are_few, require_shown
 from gibbsian.models import Model
 from gibbsian.settings import Setting, check_value

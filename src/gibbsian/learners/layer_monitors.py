@@ -11,8 +11,9 @@ from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import EpochRows
-from gibbsian.models.layers import CategoricalLayer
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import StackParts
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import CategoricalUnits, values_of
 from gibbsian.startup import log_softmax
 
 # Rows that the figures are computed from: enough for two digits of a mean, few enough to cost less than an epoch.
@@ -32,47 +33,47 @@ class Watched:
     and held-out rows differ by the rows alone.
     """
 
-    def __init__(self, rows: EpochRows, model: RestrictedModel):
+    def __init__(self, rows: EpochRows, family: StackFamily):
         # generators of its own: what is watched must not change what is learned, nor differ in a resumed run
-        n_units, n_rows = model.visible.n_units, min(WATCHED_ROWS, rows.n_rows)
-        self.rows = rows
-        gaussian = model.visible.kind == "gaussian"
+        n_units, n_rows = family.layers[0].n_units, min(WATCHED_ROWS, rows.n_rows)
+        self.rows, self.family = rows, family
+        gaussian = family.layers[0].variables.real
         self.name, self.sign = ("reconstruction_error", 1) if gaussian else ("log_pseudolikelihood", -1)
         self.places = np.random.default_rng(0).choice(rows.n_rows, n_rows, replace=False)
         shares = rows.data.shares[self.places]
         self.shares = shares / shares.sum() if shares.any() else np.full(n_rows, 1.0 / n_rows)
-        one_unit = n_rows * n_units * model.n_hidden
+        one_unit = n_rows * n_units * family.n_hidden
         n_scored = int(np.clip(MOST_PRODUCTS // max(one_unit, 1), LEAST_UNITS, n_units))
         order = np.random.default_rng(1).random((n_rows, n_units)).argsort(axis=1)
         self.units = order[:, :n_scored].T
         missing = rows.missing(self.places)
         self.shown = np.ones(self.units.shape) if missing is None else ~missing[np.arange(n_rows), self.units]
 
-    def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
+    def __call__(self, parts: StackParts, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
-        shares = self.shares
-        if model.visible.kind == "gaussian":
-            values = self._values(model, filled)
-            again = model.visible_means(model.hidden_means(values))
+        shares, family = self.shares, self.family
+        if family.layers[0].variables.real:
+            values = self._values(filled)
+            again = family.means(parts, 0, family.means_of_side(parts, 1, [values, None]))
             return float(shares @ np.square(values - again).mean(axis=1))
-        found = zip(self._scores(model, filled), self.shown, strict=True)
+        found = zip(self._scores(parts, filled), self.shown, strict=True)
         scores = sum(shown * of_units for of_units, shown in found)
         weights = self.shown @ shares
-        return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
+        return family.layers[0].n_units * float(shares @ scores) / float(weights.sum() or 1.0)
 
-    def _values(self, model: RestrictedModel, filled: np.ndarray) -> np.ndarray:
-        return self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
+    def _values(self, filled: np.ndarray) -> np.ndarray:
+        return self.rows.values(self.family.layers[0], self.places, filled, np.dtype(np.float64))
 
-    def _scores(self, model: RestrictedModel, filled: np.ndarray) -> Iterable[np.ndarray]:
+    def _scores(self, parts: StackParts, filled: np.ndarray) -> Iterable[np.ndarray]:
         """Return the log-probabilities of a unit of each row, for each row of `units`."""
-        there, found = twin("layers"), None
+        there, found = twin("layer_programs"), None
         if there is not None:
             owner = self if self.rows.data.missing is None else None  # rows without holes stay as they are
-            found = there.unit_scores(owner, model, lambda: self._values(model, filled), self.units)
+            found = there.unit_scores(owner, self.family, parts, lambda: self._values(filled), self.units)
         if found is not None:
             return found
-        values = self._values(model, filled)
-        return (unit_log_probabilities(model, values, units) for units in self.units)
+        values = self._values(filled)
+        return (unit_log_probabilities(self.family, parts, values, units) for units in self.units)
 
 
 class HeldOutCurves:
@@ -91,20 +92,23 @@ class HeldOutCurves:
         """Return the figures of the model as a run has it."""
         if None in self.shown:
             return {}
-        problem, model = run.state.problem, run.state.problem.here(run.state.progress)
-        parts = [EpochRows(problem.in_units(part)) for part in self.shown]
+        problem, theta = run.state.problem, run.state.progress.theta
+        family = problem.model.family
+        parts, rows = family.split(theta), [EpochRows(problem.in_units(part)) for part in self.shown]
         if self.watched is None:
-            self.watched = Watched(parts[1], model)
-        seen, unseen = (
-            float(rows.data.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0))))
-            for rows in parts
-        )
-        figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
-        figures["free_energy_gap"] = model.temperature * (seen - unseen)
-        if is_affordable(model.family, QUICK_SECONDS):
-            log_z = exact(model).log_partition
+            self.watched = Watched(rows[1], family)
+        seen, unseen = (_mean_evidence(family, theta, own) for own in rows)
+        figures = {f"held_out_{self.watched.name}": self.watched(parts, np.empty(0)), "free_energy_gap": seen - unseen}
+        if is_affordable(family, QUICK_SECONDS):
+            log_z = exact(problem.here(run.state.progress)).log_partition
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
+
+
+def _mean_evidence(family: StackFamily, theta: np.ndarray, rows: EpochRows) -> float:
+    """Mean log-weight of complete rows, the hidden units summed out."""
+    values = values_of(family.layers[0], rows.states(np.arange(rows.n_rows), np.empty(0)))
+    return float(rows.data.shares @ family.log_evidence(theta, values))
 
 
 def _selected(data: Dataset) -> Dataset | None:
@@ -115,46 +119,42 @@ def _selected(data: Dataset) -> Dataset | None:
     return data.take(whole[:: -(-len(whole) // WATCHED_ROWS)]) if len(whole) else None
 
 
-def unit_log_probabilities(model: RestrictedModel, values: np.ndarray, units: np.ndarray) -> np.ndarray:
+def unit_log_probabilities(family: StackFamily, parts: StackParts, values: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Return ``log P(v_i | all others)`` of one unit of each row, for a discrete visible layer.
 
     A binary unit that holds a probability is scored by the mean over its two values.
     """
-    shares = _shares_of_values(model, values, units)
+    layer = family.layers[0]
+    shares = _shares_of_values(layer, values, units)
     log_weights = np.full(shares.shape, -np.inf)
     for k in range(shares.shape[1]):
         possible = ~np.isnan(shares[:, k])
         other = values[possible].copy()
-        _set_unit(model, other, units[possible], k)
-        log_weights[possible, k] = model.value_log_weights(other)
+        _set_unit(layer, other, units[possible], k)
+        log_weights[possible, k] = family.log_weights_of_side(parts, 0, [other, None])
     scores = log_softmax(log_weights, axis=1)
     return np.multiply(shares, scores, where=shares > 0, out=np.zeros_like(scores)).sum(axis=1)
 
 
-def _shares_of_values(model: RestrictedModel, values: np.ndarray, units: np.ndarray) -> np.ndarray:
+def _shares_of_values(layer: Any, values: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Return which value one unit of each row has, as a share for each value; NaN where there is no such value."""
     here = np.arange(len(values))
-    if isinstance(model.visible, CategoricalLayer):
-        sizes = np.asarray(model.visible.sizes)
+    if isinstance(layer, CategoricalUnits):
+        sizes = np.asarray(layer.sizes)
         shares = np.full((len(values), sizes.max()), np.nan)
         for k in range(sizes.max()):
             has = sizes[units] > k
-            shares[has, k] = values[here[has], model.visible.starts[units[has]] + k]
+            shares[has, k] = values[here[has], layer.edges[units[has]] + k]
         return shares
-    low = _low(model)
-    up = (values[here, units] - low) / (1.0 - low)
+    up = (values[here, units] - layer.low) / (1.0 - layer.low)
     return np.column_stack([1.0 - up, up])
 
 
-def _set_unit(model: RestrictedModel, values: np.ndarray, units: np.ndarray, k: int) -> None:
+def _set_unit(layer: Any, values: np.ndarray, units: np.ndarray, k: int) -> None:
     """Give one unit of each row its value number `k`, in place."""
     here = np.arange(len(values))
-    if isinstance(model.visible, CategoricalLayer):
-        values[model.visible.unit_of_column == units[:, None]] = 0.0
-        values[here, model.visible.starts[units] + k] = 1.0
+    if isinstance(layer, CategoricalUnits):
+        values[np.repeat(np.arange(layer.n_units), layer.sizes) == units[:, None]] = 0.0
+        values[here, layer.edges[units] + k] = 1.0
     else:
-        values[here, units] = (_low(model), 1.0)[k]
-
-
-def _low(model: RestrictedModel) -> float:
-    return -1.0 if model.visible.kind == "spin" else 0.0
+        values[here, units] = (layer.low, 1.0)[k]

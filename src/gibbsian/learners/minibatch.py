@@ -1,7 +1,6 @@
 """Learning by minibatches: epochs of shuffled rows, a rate that falls, momentum and penalties, for models of layers.
 
-What one minibatch teaches is a matter of the model (`gibbsian.learners.lessons`): clamped less free moments for a
-restricted machine, a mean-field posterior less chains for a deep Boltzmann machine.
+What one minibatch teaches is in `gibbsian.learners.lessons`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.device import left_to_cpu, on_device, twin
-from gibbsian.backends.numba import layers as kernels
+from gibbsian.backends.device import layer_kernels, left_to_cpu, on_device, twin
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
@@ -23,12 +21,12 @@ from gibbsian.expectations.block_chains import FreePhase, as_free_phase
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
-from gibbsian.learners.layer_gradient import OFFSET_SHARE
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
 from gibbsian.learners.lessons import LESSONS, Lessons
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.learners.standard_units import ColumnScale
-from gibbsian.models.layers import mean_values
+from gibbsian.models.family import Layered, Model
+from gibbsian.models.layers.units import idle_means, mean_values
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.optimizers import Decay, StepInfo
 from gibbsian.resources import require_memory
@@ -50,7 +48,7 @@ class MinibatchProgress:
     ----------
     theta, velocity : ndarray
         Parameters, and their last step for the momentum.
-    memory : Any
+    memory : Memory
         What the lessons remember from one minibatch to the next: chains, offsets.
     filled : ndarray
         What stands in the missing cells.
@@ -96,8 +94,8 @@ class MinibatchProblem:
     ahead: dict[Any, np.ndarray] = field(default_factory=dict)  # orders of epochs to come, drawn while a device works
 
     def here(self, progress: MinibatchProgress) -> Any:
-        """Return the model as learning has it, in its own units."""
-        return self.model.replace(progress.theta)
+        """Return the model as learning has it, in its own units; one that has run away is refused elsewhere."""
+        return self.model.replace(np.nan_to_num(progress.theta))
 
     def order(self, seed: np.ndarray, epoch: int, rng: np.random.Generator) -> np.ndarray:
         """Return the places of the rows of an epoch, as its generator shuffles them."""
@@ -111,7 +109,7 @@ class MinibatchProblem:
     @cached_property
     def penalty_parts(self) -> list[tuple[slice, bool]]:
         """Parts of theta, with whether penalties apply to them."""
-        return _runs(self.model.penalised)
+        return _runs(self.model.family.penalised)
 
     def in_units(self, data: Dataset) -> Dataset:
         """Return data in the units of learning."""
@@ -126,8 +124,12 @@ class EpochPlan(NamedTuple):
     rates: np.ndarray  # of each minibatch
     parts: list[tuple[slice, float, float]]  # of theta that are penalised alike, with L1 and L2
     momentum: float
-    centred: bool
-    offset_share: float = OFFSET_SHARE  # how far offsets go towards the means of a minibatch
+
+    def move(self, theta: Any, velocity: Any, gradient: Any, rate: Any) -> None:
+        """Make a step in place: momentum for all, and the penalties of each part; arrays are of either library."""
+        step = layer_kernels(theta).momentum_step
+        for part, l1, l2 in self.parts:
+            step(theta[part], velocity[part], gradient[part], rate, self.momentum, l1, l2)
 
 
 @LEARNERS.register("minibatch", models="layers", epochs=True)
@@ -192,15 +194,15 @@ class Minibatch(Learner):
         check_prior(self.log_prior)
         self.phase()
 
-    def phase(self, model: Any = None) -> FreePhase:
-        """Return the free phase of a model, with the numbers of steps and chains that were given for it.
+    def phase(self, family: Any = None) -> FreePhase:
+        """Return the free phase of a family, with the numbers of steps and chains that were given for it.
 
         Moments of real numbers are noisy: few chains would lose what the rows of a minibatch teach.
         """
         settings = {"n_steps": self.n_steps, "n_chains": self.n_chains}
         phase: Any = as_free_phase(self.free_phase, **{name: n for name, n in settings.items() if n is not None})
         follows = self.n_chains is None and isinstance(self.free_phase, str) and hasattr(phase, "n_chains")
-        if not follows or model is None or np.isinf(model.visible.n_states):
+        if not follows or family is None or family.layers[0].variables.real:
             return phase
         return replace(phase, n_chains=self.batch_size)
 
@@ -213,14 +215,15 @@ class Minibatch(Learner):
         here, data = in_layers(model, data)
         units = scale_of(here, data)
         if units is None:
-            return model.from_layers(self.start_here(here, data, rng, scale))
+            return returned(model, self.start_here(here, data, rng, scale))
         return units.to_data(self.start_here(units.from_data(here), units.standard(data), rng, scale))
 
     def start_here(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
         """Return the same in the units of learning."""
         n_rows = data.n_rows if data.on_cluster else EpochRows(data).n_rows
-        nothing = model.tempered[0].means(np.zeros((1, model.visible.width)))[0]
-        return model.started((n_rows * mean_values(model.visible, data) + nothing) / (n_rows + 1), rng, scale)
+        visible = model.family.layers[0]
+        means = (n_rows * mean_values(visible, data) + idle_means(visible)) / (n_rows + 1)
+        return model.replace(model.family.initialised(means, rng, scale))
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Go over to standard units where columns are real numbers, and begin."""
@@ -243,7 +246,7 @@ class Minibatch(Learner):
             epoch=0,
             steps=0,
             last=self.max_iter,
-            value=problem.lessons.value(model, filled, 0.0),
+            value=problem.lessons.value(model.parts, filled, 0.0),
             gradient_norm=np.inf,
         )
         return LearnerState(problem, progress)
@@ -252,13 +255,13 @@ class Minibatch(Learner):
         rows = EpochRows(data)
         self._require_memory(model, rows.n_rows)
         model = model.replace(model.theta.astype(self.dtype))
-        prior, corners = bind_prior(self.log_prior, model.penalised)
+        prior, corners = bind_prior(self.log_prior, model.family.penalised)
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
-        problem = MinibatchProblem(
-            model, rows, LESSONS.of(model.family)(self, model, rows), scale, repr(self.phase(model)), *penalties
-        )
-        there = twin("layers")
+        family = model.family
+        lessons = LESSONS.of(family)(self, family, rows)
+        problem = MinibatchProblem(model, rows, lessons, scale, repr(self.phase(family)), *penalties)
+        there = twin("layer_programs")
         if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
             return problem
         left_to_cpu(reason)
@@ -266,12 +269,12 @@ class Minibatch(Learner):
 
     def _require_memory(self, model: Any, n_rows: int) -> None:
         """Refuse a fit that would not fit the memory, before it takes any."""
-        phase: Any = self.phase(model)
+        phase: Any = self.phase(model.family)
         betas = getattr(phase, "betas", 1)
         n_copies = int(np.size(betas) if np.ndim(betas) else betas)
         treated = getattr(phase, "n_chains", 0) * n_copies + self.batch_size
         together = _COPIES_OF_ROWS * treated + _COPIES_OF_WATCHED * min(WATCHED_ROWS, n_rows)
-        widths = [layer.width for layer in model.layers]
+        widths = [layer.width for layer in model.family.layers]
         require_memory(
             8.0 * (COPIES_OF_WEIGHTS * model.theta.size + together * float(sum(widths))),
             f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns",
@@ -281,7 +284,7 @@ class Minibatch(Learner):
     def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with other rows; chains begin anew where the free phase is another than before."""
         before, progress = state.problem, state.progress
-        check_states(before.model.visible, data)
+        check_states(before.model.family.layers[0], data)
         problem = self._problem(before.model, before.in_units(data), before.scale, before.smooth.n_rows)
         here, rng = problem.here(progress), seeded(progress.seed, _START, progress.epoch)
         memory = progress.memory
@@ -314,7 +317,7 @@ class Minibatch(Learner):
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
-        plan, there = self._plan(problem, progress, rng), twin("layers")
+        plan, there = self._plan(problem, progress, rng), twin("layer_programs")
         if there is None:
             after = self._taught(problem, progress, plan, rng)
         else:
@@ -331,21 +334,20 @@ class Minibatch(Learner):
             filled=filled,
             epoch=progress.epoch + 1,
             steps=progress.steps + len(plan.rates),
-            value=problem.lessons.value(problem.model.replace(theta), filled, misfit),
+            value=problem.lessons.value(problem.model.family.split(theta), filled, misfit),
             gradient_norm=float(change) if np.abs(theta).max() < LARGEST_PARAMETER else np.inf,
         )
 
     def _plan(self, problem: MinibatchProblem, progress: MinibatchProgress, rng: np.random.Generator) -> EpochPlan:
         cuts = self._cuts(problem)
         steps = range(progress.steps, progress.steps + len(cuts))
-        rates = [self._rate(number, len(cuts)) / problem.lessons.divisor for number in steps]
+        rates = [self._rate(number, len(cuts)) for number in steps]
         return EpochPlan(
             order=problem.order(progress.seed, progress.epoch, rng),
             ends=cuts.ends,
             rates=np.array(rates),
             parts=self._penalties(problem),
             momentum=self.momentum,
-            centred=self.centred,
         )
 
     def _taught(
@@ -353,34 +355,17 @@ class Minibatch(Learner):
     ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray, float]:
         """Return theta, velocity, memory, filled cells and the mean misfit after the steps of an epoch."""
         theta, velocity, filled = progress.theta.copy(), progress.velocity.copy(), progress.filled.copy()
-        # the model shares the memory of theta, which the steps change in place
-        model, memory, lessons, misfit = problem.model.replace(theta), progress.memory, problem.lessons, 0.0
+        # the parts share the memory of theta, which the steps change in place
+        parts, memory, lessons, misfit = problem.model.family.split(theta), progress.memory, problem.lessons, 0.0
         for k, rate in enumerate(plan.rates.tolist()):
-            lesson = lessons.teach(model, memory, filled, plan.order[plan.ends[k] : plan.ends[k + 1]], rng)
+            lesson = lessons.teach(parts, memory, filled, plan.order[plan.ends[k] : plan.ends[k + 1]], rng)
             gradient = lesson.gradient
             if self.log_prior is not None:
                 gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
-            self._move(theta, velocity, gradient, rate, plan.parts)
+            plan.move(theta, velocity, gradient, rate)
             memory = lesson.memory
-            misfit += lesson.misfit / len(plan.rates)
+            misfit += float(lesson.misfit) / len(plan.rates)
         return theta, velocity, memory, filled, misfit
-
-    def _move(
-        self,
-        theta: np.ndarray,
-        velocity: np.ndarray,
-        gradient: np.ndarray,
-        rate: float,
-        parts: list[tuple[slice, float, float]],
-    ) -> None:
-        """Make a step in place: momentum for all, and the penalties of each part."""
-        as_number = theta.dtype.type
-        for part, l1, l2 in parts:
-            numbers = map(as_number, (rate, self.momentum, l2))
-            kernels.move_weights(theta[part], velocity[part], gradient[part], *numbers)
-            if l1:
-                # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
-                kernels.shrink(theta[part], as_number(rate * l1 / (1.0 - self.momentum)))
 
     def _penalties(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
         """Return the parts of theta that are penalised alike, with L1 and L2."""
@@ -404,7 +389,7 @@ class Minibatch(Learner):
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, in the units of the data."""
         problem, learned = state.problem, state.problem.here(state.progress)
-        return model.from_layers(learned if problem.scale is None else problem.scale.to_data(learned))
+        return returned(model, learned if problem.scale is None else problem.scale.to_data(learned))
 
     def most_steps(self, model: Any, max_iter: int) -> int:
         """Return the number of epochs."""
@@ -416,7 +401,7 @@ class Minibatch(Learner):
 
     def kept(self, state: LearnerState) -> LearnerState | None:
         """Return the state where learning goes on after a fit with its chains; a device forgets it."""
-        if (there := twin("layers")) is not None:
+        if (there := twin("layer_programs")) is not None:
             there.forget(state.problem)
         return state if state.problem.lessons.goes_on else None
 
@@ -445,24 +430,34 @@ class Minibatch(Learner):
         return own if held_out is None else [*own, Monitor(HeldOutCurves(data, held_out))]
 
 
-def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
+def in_layers(model: Any, data: Dataset) -> tuple[Model[Any], Dataset]:
     """Return a model as one of layers, and the data without columns of hidden units; refuse what does not fit."""
-    if not hasattr(model, "layered"):
-        raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
-    layers = model.layered()
+    layers = model if isinstance(model.family, Layered) else _layered(model)
     if not LESSONS.name_for(layers.family):
         reason = "the directed layers of a belief network have no gradient that chains know"
         raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
-    if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
-        data = without_hidden(data, layers.n_hidden)
+    n_columns = layers.family.layers[0].n_units
+    if data.n_variables == n_columns + layers.family.n_hidden:  # hidden units are columns of the model and the data
+        data = without_hidden(data, layers.family.n_hidden)
     if not data.on_cluster:  # where cells were checked when they were read
-        check_states(layers.visible, data)
+        check_states(layers.family.layers[0], data)
     return layers, data
 
 
-def scale_of(model: Any, data: Dataset) -> ColumnScale | None:
+def _layered(model: Any) -> Model[Any]:
+    if not hasattr(model, "layered"):
+        raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
+    return model.layered()
+
+
+def returned(model: Any, learned: Model[Any]) -> Any:
+    """Return what was learned in layers as the model was given."""
+    return learned if isinstance(model.family, Layered) else model.replace(learned.theta)
+
+
+def scale_of(model: Model[Any], data: Dataset) -> ColumnScale | None:
     """Return the standard units of columns of real numbers; None for discrete ones."""
-    return ColumnScale.of(data) if model.visible.kind == "gaussian" else None
+    return ColumnScale.of(data) if model.family.layers[0].variables.real else None
 
 
 def in_own_units(model: Any, data: Dataset) -> tuple[Any, Dataset, ColumnScale | None]:

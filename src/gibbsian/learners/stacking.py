@@ -6,7 +6,10 @@ Boltzmann machine (Salakhutdinov and Hinton 2009), all layers of which may then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +20,104 @@ from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
-from gibbsian.models.base import HasHiddenLayers
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily, joined
+from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.optimizers import StepInfo
+from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, free
 
-DeepMachine = BeliefNetwork | DeepModel
+DeepMachine = Model[Any]
+# by the families whose layers can learn one by one
+STACKS = Registry("learning layer by layer", "gibbsian.learners", "STACKS")
 
 # Numbers that tell the generators of one seed apart, each with the place of a machine: its start and its chains, the
 # rows that go up from it, and learning together.
 _START, _UP, _TOGETHER = 0, 1, 2
 # Arrays of the size of the whole machine's weights: as it is learned so far, put together, and learning together.
 COPIES_OF_WHOLE = 6
+
+
+@STACKS.register("belief-network")
+@dataclass(frozen=True)
+class NetworkStack:
+    """The restricted machines of a belief network: those of neighbouring layers, as they are."""
+
+    family: Any
+    learns_together = False  # the directed layers have no gradient that chains know
+
+    @cached_property
+    def machines(self) -> list[StackFamily]:
+        """The machines of a layer and the next while they learn alone."""
+        return [StackFamily(self.family.layers[place : place + 2]) for place in range(len(self.family.layers) - 1)]
+
+    @property
+    def n_copies(self) -> int:
+        """How often the lowest machine has the visible layer."""
+        return self.machines[0].layers[0].n_units // self.family.layers[0].n_units
+
+    def tied(self, place: int, theta: np.ndarray) -> np.ndarray:
+        """Return theta of a machine with the same weights for all copies of a layer: no layer is there twice."""
+        return theta
+
+    def stacked(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
+        """Return theta of the whole, given that of the machines."""
+        return np.concatenate(thetas)
+
+
+@STACKS.register("stack")
+class BoltzmannStack(NetworkStack):
+    """The restricted machines of a deep Boltzmann machine, each of which gives half of its energy.
+
+    Every layer but the first and the last will hear from both sides. The visible layer of the lowest and the top layer
+    of the highest machine are there twice, so that half of the energy leaves them all of theirs (Salakhutdinov and
+    Hinton 2009).
+    """
+
+    learns_together = True
+
+    @cached_property
+    def machines(self) -> list[StackFamily]:
+        """The machines of a layer and the next while they learn alone."""
+        layers, last = self.family.layers, len(self.family.layers) - 2
+        twice = last > 0
+        return [
+            StackFamily(
+                (
+                    _repeated(layers[place]) if twice and place == 0 else layers[place],
+                    _repeated(layers[place + 1]) if twice and place == last else layers[place + 1],
+                )
+            )
+            for place in range(last + 1)
+        ]
+
+    def tied(self, place: int, theta: np.ndarray) -> np.ndarray:
+        """Return theta of a machine with the same weights for both copies of a layer."""
+        biases, (weights,) = self.machines[place].split(theta)
+        for axis in (0, 1):
+            if len(biases[axis]) > self.family.layers[place + axis].width:
+                half = np.split(weights, 2, axis)[0]
+                weights = np.concatenate([half, half], axis)
+        return joined([*biases, weights])
+
+    def stacked(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
+        """Return theta of the whole: half of each machine, the two copies of a layer made one."""
+        share, widths = 0.5 if len(thetas) > 1 else 1.0, [layer.width for layer in self.family.layers]
+        biases, weights = [np.zeros(width, thetas[0].dtype) for width in widths], []
+        for place, (machine, theta) in enumerate(zip(self.machines, thetas, strict=True)):
+            lower, upper = widths[place : place + 2]
+            own, (matrix,) = machine.split(theta)
+            for k, width in enumerate((lower, upper)):
+                biases[place + k] += share * own[k].reshape(-1, width).sum(axis=0)
+            copies = matrix.reshape(-1, lower, matrix.shape[1] // upper, upper)
+            weights.append((share * copies.sum((0, 2))).astype(theta.dtype))
+        return joined([*biases, *weights])
+
+
+def _repeated(layer: Any) -> Any:
+    """Return a layer with a copy of its units beside it."""
+    return layer.take(np.tile(np.arange(layer.n_units), 2))
 
 
 @dataclass(frozen=True)
@@ -131,13 +217,13 @@ class Stacking(Learner):
 
     def refusal(self, model: DeepMachine) -> str:
         """Only models of layers in a row can be stacked."""
-        return "" if isinstance(model, HasHiddenLayers) else "learns layers one by one, and the model has none in a row"
+        return "" if STACKS.name_for(model.family) else "learns layers one by one, and the model has none in a row"
 
     def most_steps(self, model: DeepMachine, max_iter: int) -> int:
         """Return the epochs of all stages."""
         together = self._together(model)
         last = 0 if together is None else together.max_iter
-        return self.alone.max_iter * model.n_hidden_layers + last
+        return self.alone.max_iter * (len(model.family.layers) - 1) + last
 
     def at_most(self, epochs: int) -> Stacking:
         """Return the learner with the smaller number of epochs in each stage."""
@@ -146,7 +232,7 @@ class Stacking(Learner):
 
     def _together(self, model: DeepMachine) -> Minibatch | None:
         """Return the learner of all layers together; None for the directed layers of a belief network."""
-        return self.together if isinstance(model, DeepModel) else None
+        return self.together if STACKS.of(model.family).learns_together else None
 
     def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
         """Return the model itself: each machine of the stack starts by itself."""
@@ -154,8 +240,8 @@ class Stacking(Learner):
 
     def init(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare the lowest machine."""
-        check_states(model.visible, data)
-        if self.carried == "means" and any(layer.kind != "binary" for layer in model.layers[1:-1]):
+        check_states(model.family.layers[0], data)
+        if self.carried == "means" and any(layer.kind != "binary" for layer in model.family.layers[1:-1]):
             raise ArgumentError(
                 "needs hidden units of 0 and 1, which can be probabilities",
                 "use 'samples'",
@@ -202,7 +288,7 @@ class Stacking(Learner):
         machines[problem.span(place)] = progress.alone.theta
         filled = progress.alone.filled if place == 0 else progress.filled
         # the machines to come are there without parameters
-        theta = problem.model.stacked([problem.machine(k, machines) for k in range(problem.n_machines)]).theta
+        theta = problem.stack.stacked([machines[problem.span(k)] for k in range(problem.n_machines)])
         progress = replace(progress, machines=machines, filled=filled, stage=place + 1, theta=theta)
         if place + 1 < problem.n_machines:
             return replace(progress, alone=problem.state_alone(place + 1, machines, filled).progress)
@@ -261,34 +347,35 @@ class _Problem:
     def together(self) -> Minibatch | None:
         return self.learner._together(self.model)
 
+    @cached_property
+    def stack(self) -> NetworkStack:
+        return STACKS.of(self.model.family)(self.model.family)
+
     @property
     def n_machines(self) -> int:
-        return self.model.n_hidden_layers
+        return len(self.stack.machines)
 
     def span(self, place: int) -> slice:
         """Where a machine's parameters lie among all."""
-        ends = np.cumsum([0, *(self.model.machine_at(k).theta.size for k in range(self.n_machines))])
+        ends = np.cumsum([0, *(machine.n_parameters for machine in self.stack.machines)])
         return slice(int(ends[place]), int(ends[place + 1]))
 
     def require_memory(self) -> None:
         """Ask for the machine that is learned, all of them twice, the whole, and rows that are carried upwards."""
-        sizes = [self.model.machine_at(k).theta.size for k in range(self.n_machines)]
-        widths = [layer.width for layer in self.model.layers]
-        carried = (self._copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
+        sizes = [machine.n_parameters for machine in self.stack.machines]
+        widths = [layer.width for layer in self.model.family.layers]
+        carried = (self.stack.n_copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
         kept = COPIES_OF_WEIGHTS * max(sizes) + 2 * sum(sizes) + COPIES_OF_WHOLE * self.model.theta.size
         what = f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns to {self.data.n_rows:,} rows"
         require_memory(8.0 * (kept + carried), what, "ask for fewer hidden units, or give fewer rows")
-
-    def machine(self, place: int, machines: np.ndarray) -> RestrictedModel:
-        return self.model.machine_at(place).replace(machines[self.span(place)])
 
     def state_alone(self, place: int, machines: np.ndarray, filled: np.ndarray) -> LearnerState:
         """The start of a machine, on what the machines below make of the rows."""
         if self._ready is None or self._ready[0] != place:
             rng, learner = seeded(self.seed, _START, place), self.learner.alone
             rows = self._carried(place, machines, filled)
-            start = self.model.tied(place, learner.start_here(self.model.machine_at(place), rows, rng))
-            self._ready = place, learner.begin(start, rows, rng)
+            begun = learner.start_here(self.stack.machines[place].build(), rows, rng)
+            self._ready = place, learner.begin(begun.replace(self.stack.tied(place, begun.theta)), rows, rng)
         return self._ready[1]
 
     def joint_state(self, model: DeepMachine, rows: Dataset | None = None) -> LearnerState:
@@ -312,15 +399,10 @@ class _Problem:
         return plain_rows(states, rows.data.row_weights)
 
     @property
-    def _copies(self) -> int:
-        """How often the lowest machine has the visible layer."""
-        return self.model.machine_at(0).visible.n_units // self.model.visible.n_units
-
-    @property
     def _lowest(self) -> Dataset:
         """The rows of the lowest machine."""
-        missing = None if self.data.missing is None else np.hstack([self.data.missing] * self._copies)
-        states, names = np.hstack([self.data.states] * self._copies), self.data.names * self._copies
+        missing = None if self.data.missing is None else np.hstack([self.data.missing] * self.stack.n_copies)
+        states, names = np.hstack([self.data.states] * self.stack.n_copies), self.data.names * self.stack.n_copies
         return replace(self.data, states=states, missing=missing, names=names)
 
     def _carried(self, place: int, machines: np.ndarray, filled: np.ndarray) -> Dataset:
@@ -328,18 +410,18 @@ class _Problem:
         if place == 0:
             return self._lowest
         rows = EpochRows(self._completed(filled))
-        states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self._copies)
+        states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self.stack.n_copies)
         for k in range(place):
-            machine, rng = self.machine(k, machines), seeded(self.seed, _UP, k)
-            values = machine.visible.encode(states)
+            family, rng = self.stack.machines[k], seeded(self.seed, _UP, k)
+            parts, both = family.split(machines[self.span(k)]), [values_of(family.layers[0], states), None]
             if self.learner.carried == "means":
-                states = machine.hidden_means(values)
+                states = family.means(parts, 1, both)
             else:
-                states = machine.hidden.decode(machine.draw_hidden(values, rng))
+                states = states_of(family.layers[1], family.draw(parts, 1, both, rng))
         return plain_rows(states, rows.data.row_weights)
 
 
 def _any_rows(model: DeepMachine) -> Dataset:
     """Rows that the visible layer can take, to lay out the progress of learning together before it begins."""
-    fields = np.zeros((2, model.visible.width))
-    return plain_rows(model.visible.decode(model.visible.draw(fields, np.random.default_rng(0))))
+    visible = model.family.layers[0]
+    return plain_rows(states_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0))))

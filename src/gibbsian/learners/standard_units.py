@@ -11,7 +11,8 @@ from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
 from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesError, notify
-from gibbsian.models.layers import GaussianLayer, Layer, as_layer
+from gibbsian.models.family import Model, Units
+from gibbsian.models.layers.units import GaussianUnits, as_units
 from gibbsian.resources import require_memory
 
 # Least residual deviation, as a share of the column's own: columns that determine each other would have none.
@@ -53,13 +54,13 @@ class ColumnScale:
             return data.map(self.standard)
         return replace(data, states=(data.states - self.centres) / self.spreads)
 
-    def to_data(self, model: Any) -> Any:
+    def to_data(self, model: Model[Any]) -> Model[Any]:
         """Return the model over the data of one over standard units."""
-        return model.rescaled(self.centres, self.spreads)
+        return model.family.rescaled(model.theta, self.centres, self.spreads)
 
-    def from_data(self, model: Any) -> Any:
+    def from_data(self, model: Model[Any]) -> Model[Any]:
         """Return the model over standard units of one over the data."""
-        return model.rescaled(-self.centres / self.spreads, 1.0 / self.spreads)
+        return model.family.rescaled(model.theta, -self.centres / self.spreads, 1.0 / self.spreads)
 
 
 def as_visible(data: Dataset) -> Dataset:
@@ -93,16 +94,16 @@ def as_visible(data: Dataset) -> Dataset:
     return data
 
 
-def visible_layer(data: Dataset, deviations: Any) -> Layer:
+def visible_layer(data: Dataset, deviations: Any) -> Units:
     """Return the visible layer of data; `deviations` are for columns of real numbers."""
     if isinstance(data.domain, Reals):
         return gaussian_layer(data, deviations)
     sizes = data.domain.cardinalities(data.n_variables)
-    return as_layer(data.domain.name, data.n_variables, **({} if data.domain.two_valued else {"sizes": sizes}))
+    return as_units(data.domain.name, data.n_variables, **({} if data.domain.two_valued else {"sizes": sizes}))
 
 
-def gaussian_layer(data: Dataset, deviations: Any) -> GaussianLayer:
-    """Return the visible layer of columns of real numbers with their deviations given the hidden units."""
+def gaussian_layer(data: Dataset, deviations: Any) -> GaussianUnits:
+    """Return the visible layer of columns of real numbers."""
     data, widths = _here(data), checked_deviations(deviations, data.n_variables)
     if widths is None:
         scale = ColumnScale.of(data)
@@ -116,7 +117,7 @@ def gaussian_layer(data: Dataset, deviations: Any) -> GaussianLayer:
                 )
             )
         widths = residual_deviations(data) if deviations == "residual" else scale.spreads
-    return GaussianLayer(data.n_variables, tuple(widths))
+    return GaussianUnits(data.n_variables, tuple(widths))
 
 
 def checked_deviations(deviations: Any, n_columns: int | None = None) -> np.ndarray | None:

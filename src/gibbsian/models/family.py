@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -148,6 +148,10 @@ class Units(Protocol):
         """Number of units."""
 
     @property
+    def kind(self) -> str:
+        """Name of the kind, as estimators and files write it."""
+
+    @property
     def width(self) -> int:
         """Number of columns of values and of fields."""
 
@@ -171,7 +175,10 @@ class Units(Protocol):
         """Draw values under given fields."""
 
     def fields_of(self, means: Array) -> Array:
-        """Return the fields under which units have these means."""
+        """Return the fields under which units have these means, kept away from certainty."""
+
+    def take(self, units: Array) -> Self:
+        """Return some of the units, in the order given."""
 
 
 class StackParts(NamedTuple):
@@ -183,21 +190,36 @@ class StackParts(NamedTuple):
 
 @runtime_checkable
 class Layered(Family, Protocol):
-    """A family of layers of units, where neighbouring layers interact."""
+    """A family of layers of units in a row: stacks, and belief networks, which end in one."""
 
     @property
     def layers(self) -> tuple[Units, ...]:
         """The layers, that of the columns first."""
 
+    def lowest(self, theta: Array) -> StackParts:
+        """Return the biases of the two lowest layers and the weights between them."""
+
+    def log_evidence(self, theta: Array, v: Array) -> Array:
+        """Return ``log P(v) + log Z`` of rows of visible values, the hidden layers summed out exactly."""
+
     @property
-    def sides(self) -> tuple[range, range]:
-        """Even and odd layers: those of one side are independent given the other."""
+    def top(self) -> Any:
+        """The stack whose normaliser is the family's: itself, or the machine at the top of a belief network."""
 
-    def fields(self, parts: StackParts, place: int, values: Sequence[Array | None]) -> Array:
-        """Return the fields of a layer, given the values of its neighbours."""
+    def top_theta(self, theta: Array) -> Array:
+        """Return the parameters of `top`."""
 
-    def log_weights_of_side(self, parts: StackParts, side: int, values: Sequence[Array | None]) -> Array:
-        """Return the log-weight of the values of one side, the other side summed out."""
+    def draw_below(self, theta: Array, values: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+        """Return the values of all layers given those of the layers of `top`."""
+
+    def initialised(self, means: Array, rng: np.random.Generator, scale: float | None = None) -> Array:
+        """Return theta of visible units with these means, and of random weights."""
+
+    def at(self, theta: Array, beta: float) -> Model[Any]:
+        """Return the distribution at an inverse temperature, the measures of units included."""
+
+    def rescaled(self, theta: Array, centres: Array, spreads: Array) -> Model[Any]:
+        """Return the distribution over ``centres + spreads u`` of one over real numbers u."""
 
 
 @runtime_checkable
@@ -254,7 +276,7 @@ class Model(Shown, Generic[F]):
         return {"family": self.family, "parameters": self.theta.size}
 
     @property
-    def parts(self) -> NamedTuple:
+    def parts(self) -> Any:
         """Named views of theta."""
         return self.family.split(self.theta)
 
@@ -277,8 +299,10 @@ class Model(Shown, Generic[F]):
         """Return the distribution of the same family with other parameters."""
         return dataclasses.replace(self, theta=theta)
 
-    def at(self, beta: float) -> Self:
+    def at(self, beta: float) -> Model[Any]:
         """Return the distribution at an inverse temperature, ``P(x) = exp(beta theta . S(x)) / Z`` (YK15)."""
+        if isinstance(self.family, Layered):  # units have measures besides theta
+            return self.family.at(self.theta, beta)
         return self.replace(beta * self.theta)
 
     def log_weights(self, x: Array) -> Array:

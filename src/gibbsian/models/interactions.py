@@ -139,7 +139,7 @@ def _by_unit(lower: Any, upper: Any, weights: np.ndarray) -> np.ndarray:
     for axis, layer in enumerate((lower, upper)):
         if layer.width == layer.n_units:
             continue
-        counts = np.array([part.shape[1] for part in layer.features])
+        counts = np.array(layer.variables.sizes)
         starts = np.cumsum(counts) - counts
         means = np.add.reduceat(weights, starts, axis=axis) / np.expand_dims(counts, 1 - axis)
         weights = np.sqrt(np.add.reduceat((weights - np.repeat(means, counts, axis=axis)) ** 2, starts, axis=axis))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.ising import Ising
 from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.states import checked_fixed, checked_shares, checked_states
-
-if TYPE_CHECKING:
-    from gibbsian.models.restricted import RestrictedModel
 
 # Rows of a large sparse model whose products are summed together: no more than a few stay near the cache.
 FEW_ROWS = 8
@@ -94,30 +91,27 @@ class PairwiseModel(ExponentialFamily):
         parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
         return cls(graph, np.concatenate(parts), domain, bias=biases is not None)
 
-    def in_layers(self) -> Self | RestrictedModel:
+    def in_layers(self) -> Any:
         """Return the same distribution as two dense layers, where every column couples to every hidden unit alone."""
-        from gibbsian.models.layers import as_layer
-        from gibbsian.models.restricted import RestrictedModel
+        from gibbsian.models.family import Model
+        from gibbsian.models.layers.stack import StackFamily
+        from gibbsian.models.layers.units import as_units
 
-        n_visible = self.n_variables - self.n_hidden
-        layers = as_layer(self.domain.name, n_visible), as_layer(self.domain.name, self.n_hidden)
-        if self.n_hidden and self.bias and self.graph == RestrictedModel.build(*layers).joint().graph:
-            return RestrictedModel(*layers, self.theta)
+        sizes = self.n_variables - self.n_hidden, self.n_hidden
+        family = StackFamily(tuple(as_units(self.domain.name, size) for size in sizes))
+        if self.n_hidden and self.bias and self.graph == family.joint(np.zeros(family.n_parameters)).graph:
+            return Model(family, self.theta)
         return self
 
-    def layered(self) -> RestrictedModel:
+    def layered(self) -> Any:
         """Return the same distribution as two dense layers, or refuse."""
-        found: Any = self.in_layers()
+        found = self.in_layers()
         if found is not self:
             return found
         raise ArgumentError(
             "learning by layers needs biases, and every column to couple to every hidden unit and to nothing else",
             "set `graph='restricted'`, or learn otherwise" if self.n_hidden else "use `learner='online'`",
         )
-
-    def from_layers(self, model: RestrictedModel) -> Self:
-        """Return the model with the parameters of such layers."""
-        return self.replace(model.theta)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.domain import require_two_values
-from gibbsian.inference.missing import clamped_moments, split_rows
+from gibbsian.inference.posterior import posterior_of
 from gibbsian.models import Model
 from gibbsian.objectives.base import Function
 from gibbsian.resources import require_memory
@@ -54,21 +54,11 @@ class HiddenPseudolikelihood:
     def _over(self, model: Model, data: Dataset) -> Function:
         """List the rows and their flips once, and return the function of theta."""
         flips = Flips.of(data, model.n_variables - model.n_hidden)
-        split = split_rows(model, flips.rows, at_once=np.inf)
-        parts, heavy = tuple(split.parts), split.heavy
+        rows = posterior_of(model, flips.rows, self.max_seconds)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            current: Any = model.replace(theta)
-            evidence, alone = np.empty(flips.rows.n_states), []
-            for part in parts:
-                evidence[part.which] = part.log_evidence(current)
-            for row in heavy:
-                evidence[row], expected = clamped_moments(current, flips.rows, row, self.max_seconds)
-                alone.append(expected)
-            value, slopes = flips.loss(evidence)
-            gradient = sum((part.expect(current, slopes[part.which])[1] for part in parts), np.zeros_like(theta))
-            gradient += slopes[heavy] @ np.reshape(alone, (len(heavy), theta.size))
-            return value, gradient
+            value, slopes = flips.loss(rows.log_evidence(theta))
+            return value, rows.expect(theta, slopes)[1]
 
         return function
 

@@ -12,7 +12,7 @@ from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_statistics
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.inference.missing import clamped_moments
+from gibbsian.inference.posterior import OneByOne
 from gibbsian.models import Model
 from gibbsian.models.differences import symmetric_differences
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
@@ -114,8 +114,11 @@ class Likelihood:
         for block in state_blocks(data):
             statistics = model.statistics(data.states[block])
             if data.missing is not None:
-                for place in np.flatnonzero(data.missing[block].any(axis=1)):
-                    _, statistics[place] = clamped_moments(model, data, block.start + int(place), max_seconds)
+                missing = data.missing[block]
+                places = np.flatnonzero(missing.any(axis=1))
+                rows = OneByOne(model.family, data.states[block][places], missing[places], max_seconds)
+                for row, _, expected in rows.statistics(model.theta):
+                    statistics[places[row]] = expected
             yield block, -statistics
 
     def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:

@@ -8,8 +8,10 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import StackFamily, top_of
+from gibbsian.models.layers.units import values_of
 from gibbsian.models.parameters import check_whole_number
-from gibbsian.models.restricted import RestrictedModel
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
@@ -19,10 +21,10 @@ LAYER_SAMPLERS = Registry("layer sampler", "gibbsian.samplers", "LAYER_SAMPLERS"
 
 @runtime_checkable
 class LayerSampler(Protocol):
-    """Moves chains that are rows of a matrix, so that a distribution stays as it is; they share a random stream."""
+    """Moves chains that are rows of matrices, so that a distribution stays as it is; they share a random stream."""
 
-    def init(self, target: Any, n_chains: int, rng: np.random.Generator, values: np.ndarray | None = None) -> Any:
-        """Start chains at visible values, one row for each, or at independent units."""
+    def init(self, target: Any, n_chains: int, rng: np.random.Generator, values: Any = None) -> Any:
+        """Start chains at values, one row for each, or at independent units."""
 
     def step(self, target: Any, state: Any, rng: np.random.Generator, n_steps: int = 1) -> tuple[Any, Any]:
         """Return the chains some steps later, and what happened; `state` is left as it is."""
@@ -33,13 +35,13 @@ class BlockState(NamedTuple):
 
     Parameters
     ----------
-    values : ndarray of shape (n_chains, visible.width)
-        Values of the visible layer.
+    values : tuple of ndarray of shape (n_chains, width)
+        Values of the even layers, which decide those of the odd ones.
     n_steps : int
         Steps made so far.
     """
 
-    values: np.ndarray
+    values: tuple[np.ndarray, ...]
     n_steps: int
 
 
@@ -51,48 +53,52 @@ class BlockInfo(NamedTuple):
 
 @LAYER_SAMPLERS.register("block-gibbs")
 class BlockGibbs:
-    """Draws the hidden layer given the visible one and back; a model of more layers goes folded.
+    """Draws the odd layers of a stack given the even ones, and back.
 
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> layers = gb.models.SpinLayer(2), gb.models.SpinLayer(1)
-    >>> rbm, rng = gb.models.RestrictedModel.build(*layers, weights=[[20.0], [20.0]]), np.random.default_rng(0)
-    >>> sampler = gb.samplers.BlockGibbs()
-    >>> chains = sampler.init(rbm, 2, rng, values=np.array([[1.0, 1.0], [-1.0, -1.0]]))
-    >>> sampler.step(rbm, chains, rng, n_steps=5)[0].values
+    >>> family, rng = gb.models.StackFamily((gb.models.SpinUnits(2), gb.models.SpinUnits(1))), np.random.default_rng(0)
+    >>> rbm, sampler = family.build(weights=[[[20.0], [20.0]]]), gb.samplers.BlockGibbs()
+    >>> chains = sampler.init(rbm, 2, rng, values=[np.array([[1.0, 1.0], [-1.0, -1.0]])])
+    >>> sampler.step(rbm, chains, rng, n_steps=5)[0].values[0]
     array([[ 1.,  1.],
            [-1., -1.]])
     """
 
     def init(
-        self, machine: RestrictedModel, n_chains: int, rng: np.random.Generator, values: np.ndarray | None = None
+        self, stack: Model[StackFamily], n_chains: int, rng: np.random.Generator, values: Any = None
     ) -> BlockState:
-        """Start chains at visible values, by default at draws from the visible biases alone."""
+        """Start chains at values of the even layers, by default at draws from their biases alone."""
         check_whole_number("n_chains", n_chains)
+        family, biases = stack.family, stack.parts.biases
+        places = family.sides[0]
         if values is None:
-            fields = np.tile(machine.visible_biases / machine.temperature, (n_chains, 1))
-            return BlockState(machine.draw_visible_at(fields, rng), 0)
-        if np.shape(values) != (n_chains, machine.visible.width):
-            raise ArgumentError(f"values has shape {np.shape(values)}", f"give {(n_chains, machine.visible.width)}")
-        return BlockState(np.asarray(values), 0)
+            drawn = (family.layers[at].draw(np.tile(biases[at], (n_chains, 1)), rng) for at in places)
+            return BlockState(tuple(drawn), 0)
+        wanted = [(n_chains, family.layers[place].width) for place in places]
+        given = [np.shape(part) for part in values]
+        if given != wanted:
+            raise ArgumentError(f"values have shapes {given[:5]}", f"give {wanted}")
+        return BlockState(tuple(np.asarray(part) for part in values), 0)
 
     def step(
-        self, machine: RestrictedModel, state: BlockState, rng: np.random.Generator, n_steps: int = 1
+        self, stack: Model[StackFamily], state: BlockState, rng: np.random.Generator, n_steps: int = 1
     ) -> tuple[BlockState, BlockInfo]:
         """Return the chains some steps later."""
         check_whole_number("n_steps", n_steps, least=0)
-        values, there = state.values, twin("layers")
+        family, parts, there = stack.family, stack.parts, twin("layer_programs")
+        values = family.spread_side(0, state.values)
         if there is not None:
-            values = there.gibbs(machine, values, n_steps, rng)
+            values = there.gibbs(stack, values, n_steps, rng)
         else:
             for _ in range(n_steps):
-                values = machine.draw_visible(machine.draw_hidden(values, rng), rng)
-        return BlockState(values, state.n_steps + n_steps), BlockInfo(n_steps)
+                values = family.draw_side(parts, 0, family.draw_side(parts, 1, values, rng), rng)
+        return BlockState(tuple(values[::2]), state.n_steps + n_steps), BlockInfo(n_steps)
 
 
 def draw_layers(
-    model: Any,
+    model: Model[Any],
     n_samples: int,
     rng: RandomState = None,
     n_chains: int = 100,
@@ -104,7 +110,7 @@ def draw_layers(
 
     Parameters
     ----------
-    model : RestrictedModel, DeepModel or BeliefNetwork
+    model : Model of a Layered family
         The machine.
     n_samples : int
         Draws wanted in all; each chain gives ``ceil(n_samples / n_chains)``.
@@ -125,27 +131,28 @@ def draw_layers(
     Examples
     --------
     >>> import gibbsian as gb
-    >>> rbm = gb.models.RestrictedModel.build(gb.models.BinaryLayer(3), gb.models.BinaryLayer(2))
+    >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(3), gb.models.BinaryUnits(2))).build()
     >>> [part.shape for part in gb.samplers.draw_layers(rbm, 40, rng=0, n_chains=20)]
     [(20, 2, 3), (20, 2, 2)]
     """
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
         check_whole_number(name, value, least)
-    machine, generator, sampler = model.folded(), as_generator(rng), BlockGibbs()
+    top, generator, sampler = top_of(model), as_generator(rng), BlockGibbs()
     n_draws = -(-n_samples // n_chains)
+    layers = model.family.layers
     require_memory(
-        8.0 * n_chains * (n_draws + 4) * sum(layer.width for layer in model.layers),
-        f"keeping {n_chains * n_draws} draws of {sum(layer.n_units for layer in model.layers)} units",
+        8.0 * n_chains * (n_draws + 4) * sum(layer.width for layer in layers),
+        f"keeping {n_chains * n_draws} draws of {sum(layer.n_units for layer in layers)} units",
         "draw fewer at a time with n_samples=",
     )
-    values = None if states is None else machine.visible.encode(np.asarray(states))
-    chains = sampler.init(machine, n_chains, generator, values)
+    values = None if states is None else [values_of(layers[0], states)]
+    chains = sampler.init(top, n_chains, generator, values)
     draws = []
     for number in range(n_draws):
-        chains, _ = sampler.step(machine, chains, generator, burn_in + thin if number == 0 else thin)
+        chains, _ = sampler.step(top, chains, generator, burn_in + thin if number == 0 else thin)
         draws.append(chains.values)
-    visible = np.concatenate(draws)
+    even = top.family.spread_side(0, [np.concatenate(parts) for parts in zip(*draws, strict=True)])
     # from a stream of its own: what is drawn below the machine does not depend on whether its hidden layer is wanted
-    hidden = machine.draw_hidden(visible, generator.spawn(1)[0])
-    parts = model.unfold_values(visible, hidden, generator)
+    every = top.family.draw_side(top.parts, 1, even, generator.spawn(1)[0])
+    parts = model.family.draw_below(model.theta, every, generator)
     return [part.reshape(n_draws, n_chains, -1).swapaxes(0, 1) for part in parts]

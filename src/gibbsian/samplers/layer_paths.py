@@ -1,26 +1,29 @@
 """The path between independent units and a machine in layers, one side of it summed out of all weights.
 
-At inverse temperature beta the fields of both layers are ``(1 - beta) * base + beta * (bias + W . other) / T``: at 0
-the units are independent with the base's fields, at 1 they are the machine. Measures of Gaussian units stay the same.
-Walkers are rows of a matrix, so a step is two matrix products (Salakhutdinov and Murray 2008); the weights are those of
-one layer with the other summed out (Yasuda and Takahashi 2022), which vary less than those of both. A deep machine goes
-as the restricted one that it is, its even layers against its odd ones (Salakhutdinov and Hinton 2009).
+At inverse temperature beta the fields of a layer are ``(1 - beta) * base + beta * (biases + inputs)``: at 0 the units
+are independent with the base's fields, at 1 they are the machine. Measures of Gaussian units stay the same. Walkers are
+rows of a matrix, the columns of the layers of one side next to each other, so a step is matrix products (Salakhutdinov
+and Murray 2008); the weights are those of one side with the other summed out (Yasuda and Takahashi 2022), which vary
+less than those of both. The sides are the even and the odd layers (Salakhutdinov and Hinton 2009).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gibbsian.backends.device import twin
+from gibbsian.backends.device import layer_kernels, library_of, twin
+from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.models.layers import Layer, mean_values
-from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.family import Model, StackParts, Units
+from gibbsian.models.layers.stack import StackFamily, top_of
+from gibbsian.models.layers.units import idle_means, mean_values, refused, spread, states_of, values_of
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.block_gibbs import BlockGibbs
@@ -32,113 +35,116 @@ SHRINKAGE = 0.01
 RATE_ROWS = 4096
 # Walkers to the machine and their steps, from whose ends its base rates are taken where there are no data.
 RATE_WALKERS, RATE_STEPS = 100, 100
-SIDES = ("hidden", "visible")
+# The odd layers and the even ones, by the lowest of each.
+SIDES = ("visible", "hidden")
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentUnits:
-    """Fields of both layers when the units are independent: where paths begin.
+    """Fields of all layers when the units are independent: where paths begin.
 
     Parameters
     ----------
-    visible, hidden : ndarray
-        Fields of the two layers' columns.
+    fields : tuple of ndarray
+        Fields of each layer's columns.
     """
 
-    visible: np.ndarray
-    hidden: np.ndarray
+    fields: tuple[np.ndarray, ...]
 
     @classmethod
     def from_values(
-        cls, machine: RestrictedModel, values: np.ndarray, shares: np.ndarray | None = None
+        cls, stack: Model[StackFamily], even: Sequence[np.ndarray], shares: np.ndarray | None = None
     ) -> IndependentUnits:
-        """Take the base rates of rows of visible values, and of the hidden units given them."""
-        shares = np.full(len(values), 1.0 / len(values)) if shares is None else shares
-        means = shares @ np.asarray(values, np.float64), shares @ np.asarray(machine.hidden_means(values), np.float64)
-        return cls(*(_fields(layer, mean) for layer, mean in zip(machine.tempered, means, strict=True)))
+        """Take the base rates of rows of values of the even layers, and of the odd ones given them."""
+        family = stack.family
+        shares = np.full(len(even[0]), 1.0 / len(even[0])) if shares is None else shares
+        values = family.means_of_side(stack.parts, 1, family.spread_side(0, even))
+        means = (shares @ np.asarray(part, np.float64) for part in values)
+        return cls(tuple(_fields(layer, mean) for layer, mean in zip(family.layers, means, strict=True)))
 
     @classmethod
-    def of_data(cls, machine: RestrictedModel, data: Dataset) -> IndependentUnits:
-        """Take the base rates of data."""
+    def of_data(cls, stack: Model[StackFamily], data: Dataset) -> IndependentUnits:
+        """Take the base rates of data, of a machine of two layers."""
         some = np.linspace(0, len(data.weights) - 1, min(len(data.weights), RATE_ROWS)).astype(np.int64)
         shares = data.weights[some] / data.weights[some].sum()
-        return cls.from_values(machine, filled_values(machine.visible, data, some), shares)
+        return cls.from_values(stack, [filled_values(stack.family.layers[0], data, some)], shares)
 
     @classmethod
-    def of_chains(cls, machine: RestrictedModel, rng: RandomState = None) -> IndependentUnits:
+    def of_chains(cls, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
         """Take the base rates where walkers end that are annealed from units without fields: in many modes.
 
         Chains from the visible biases would stay in the one mode that these lead to.
         """
-        generator = as_generator(rng)
-        path = LayerPath(machine, machine, cls.uniform(machine))
+        family, generator = stack.family, as_generator(rng)
+        path = LayerPath(stack, stack, cls.uniform(stack))
         walkers = path.from_base(RATE_WALKERS, generator)
         path.walk(walkers, np.linspace(0.0, 1.0, RATE_STEPS + 1))
-        ends = np.concatenate(walkers.values)
-        return cls.from_values(machine, machine.visible_means(machine.draw_hidden(ends, generator)))
+        ends = path.units.split(np.concatenate(walkers.values), 0)
+        drawn = family.draw_side(stack.parts, 1, family.spread_side(0, ends), generator)
+        return cls.from_values(stack, family.means_of_side(stack.parts, 0, drawn)[::2])
 
     @classmethod
-    def biases(cls, machine: RestrictedModel) -> IndependentUnits:
-        """Take the fields of the visible units when hidden ones have none, which have none themselves."""
-        idle = machine.hidden.means(np.zeros((1, machine.hidden.width)))[0]
-        visible = (machine.visible_biases + machine.weights @ idle).astype(np.float64) / machine.temperature
-        return cls(visible, np.zeros(machine.hidden.width))
+    def biases(cls, stack: Model[StackFamily]) -> IndependentUnits:
+        """Take the fields of the even layers when odd ones have none, which have none themselves."""
+        family = stack.family
+        idle = [idle_means(layer)[None] for layer in family.layers]
+        fields = [np.zeros(layer.width) for layer in family.layers]
+        for place in family.sides[0]:
+            fields[place] = family.fields(stack.parts, place, idle)[0].astype(np.float64)
+        return cls(tuple(fields))
 
     @classmethod
-    def uniform(cls, machine: RestrictedModel) -> IndependentUnits:
+    def uniform(cls, stack: Model[StackFamily]) -> IndependentUnits:
         """Take units without fields."""
-        return cls(np.zeros(machine.visible.width), np.zeros(machine.hidden.width))
+        return cls(tuple(np.zeros(layer.width) for layer in stack.family.layers))
 
 
-def _fields(layer: Layer, means: np.ndarray) -> np.ndarray:
-    nothing = layer.means(np.zeros((1, layer.width)))[0]
-    return np.asarray(layer.fields_of((1.0 - SHRINKAGE) * means + SHRINKAGE * nothing), np.float64)
+def _fields(layer: Units, means: np.ndarray) -> np.ndarray:
+    return np.asarray(layer.fields_of((1.0 - SHRINKAGE) * means + SHRINKAGE * idle_means(layer)), np.float64)
 
 
-def filled_values(layer: Layer, data: Dataset, numbers: np.ndarray) -> np.ndarray:
+def filled_values(layer: Units, data: Dataset, numbers: np.ndarray) -> np.ndarray:
     """Return the values of some states, with the mean of the column in missing cells: base rates stay as they are."""
     states = data.states[numbers]
     if data.missing is None:
-        return layer.encode(states)
+        return values_of(layer, states)
     missing = data.missing[numbers]
-    values = layer.encode(np.where(missing, states.dtype.type(0), states))
-    return np.where(layer.spread(missing), mean_values(layer, data), values)
+    values = values_of(layer, np.where(missing, states.dtype.type(0), states))
+    return np.where(spread(layer, missing), mean_values(layer, data), values)
 
 
-def as_units(base: Any, machine: RestrictedModel, rng: RandomState = None) -> IndependentUnits:
+def as_independent(base: Any, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
     """Return the independent units of a name, of data, or as given."""
     if isinstance(base, IndependentUnits):
-        if base.visible.shape != (machine.visible.width,) or base.hidden.shape != (machine.hidden.width,):
-            raise ArgumentError(
-                f"base has {base.visible.size} visible and {base.hidden.size} hidden fields",
-                f"the machine has {machine.visible.width} and {machine.hidden.width}",
-            )
+        widths = [layer.width for layer in stack.family.layers]
+        if [len(fields) for fields in base.fields] != widths:
+            raise ArgumentError(f"base has {[len(part) for part in base.fields]} fields", f"the machine has {widths}")
         return base
     if isinstance(base, Dataset):
-        return IndependentUnits.of_data(machine, base)
+        return IndependentUnits.of_data(stack, base)
     if isinstance(base, str) and base == "chains":
-        return IndependentUnits.of_chains(machine, rng)
+        return IndependentUnits.of_chains(stack, rng)
     if isinstance(base, str) and base in ("biases", "uniform"):
-        return getattr(IndependentUnits, base)(machine)
+        return IndependentUnits.biases(stack) if base == "biases" else IndependentUnits.uniform(stack)
     raise ArgumentError(
         "is not known", "use 'chains', 'biases', 'uniform', a Dataset or IndependentUnits", argument="base", value=base
     )
 
 
-def layer_path(model: Any, base: Any = "chains", summed: str = "auto", rng: RandomState = None) -> LayerPath:
+def layer_path(model: Model[Any], base: Any = "chains", summed: str = "auto", rng: RandomState = None) -> LayerPath:
     """Return the path of inverse temperatures from independent units to a machine in layers.
 
     Parameters
     ----------
-    model : RestrictedModel, DeepModel or BeliefNetwork
+    model : Model of a Layered family
         The end; of a belief network the machine at the top.
     base : str, Dataset or IndependentUnits, default "chains"
         The independent units at inverse temperature 0: those with the base rates of data, or of walkers annealed to
         the machine (``"chains"``), or with the visible biases and what idle hidden units add (``"biases"``), or without
         fields (``"uniform"``).
     summed : {"auto", "hidden", "visible"}, default "auto"
-        The side that is summed out analytically: ``"auto"`` takes the hidden layer of a restricted machine, and of
-        others, whose even layers are the visible side and whose odd ones the hidden one, the side with more columns.
+        The side that is summed out analytically, the odd layers or the even ones: ``"auto"`` takes the hidden layer of
+        a restricted machine, and of others the side with more columns.
     rng : None, int or Generator
         Source of randomness for ``base="chains"``.
 
@@ -146,8 +152,7 @@ def layer_path(model: Any, base: Any = "chains", summed: str = "auto", rng: Rand
     --------
     >>> import numpy as np, gibbsian as gb
     >>> weights = np.random.default_rng(0).normal(size=(8, 5))
-    >>> layers = gb.models.BinaryLayer(8), gb.models.BinaryLayer(5)
-    >>> rbm = gb.models.RestrictedModel.build(*layers, weights=weights)
+    >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(8), gb.models.BinaryUnits(5))).build(weights=[weights])
     >>> path = gb.samplers.layer_path(rbm, summed="visible", rng=0)
     >>> run = gb.samplers.Annealing(betas=1000).forward(path, rng=1)
     >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition) < 3 * run.log_partition_stderr < 0.1
@@ -155,11 +160,81 @@ def layer_path(model: Any, base: Any = "chains", summed: str = "auto", rng: Rand
     """
     if summed not in ("auto", *SIDES):
         raise ArgumentError("is not known", "use 'auto', 'hidden' or 'visible'", argument="summed", value=summed)
-    machine = model.folded()
+    stack = top_of(model)
     if summed == "auto":
-        wider = machine is not model and machine.visible.width > machine.hidden.width
-        summed = "visible" if wider else "hidden"
-    return LayerPath(model, machine, as_units(base, machine, rng), summed)
+        even, odd = (sum(stack.family.layers[place].width for place in side) for side in stack.family.sides)
+        shows_all = stack.family == model.family and len(stack.family.layers) == 2
+        summed = "visible" if not shows_all and even > odd else "hidden"
+    return LayerPath(model, stack, as_independent(base, stack, rng), summed)
+
+
+@dataclass(frozen=True, eq=False)
+class PathUnits:
+    """The layers along the path, in arrays of either library; walkers have values of one side, the other is summed out.
+
+    Parameters
+    ----------
+    family : StackFamily
+        The layers.
+    parts : StackParts
+        Their biases and weights.
+    base : sequence of array
+        Fields of the independent units at the beginning.
+    walked : int
+        The side that walkers have values of: 0 or 1.
+    """
+
+    family: StackFamily
+    parts: StackParts
+    base: Sequence[Any]
+    walked: int
+
+    @cached_property
+    def columns(self) -> list[list[slice]]:
+        """The columns of each layer of both sides, side by side."""
+        return [spans(self.family.layers[place].width for place in side) for side in self.family.sides]
+
+    def split(self, columns: Any, side: int) -> list[Any]:
+        """Return the columns of each layer of a side."""
+        return [columns[:, at] for at in self.columns[side]]
+
+    def offsets(self, place: int, beta: Any) -> Any:
+        """Return the fields of a layer before its neighbours' part."""
+        return (1.0 - beta) * self.base[place] + beta * self.parts.biases[place]
+
+    def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw values of the independent units."""
+        places = self.family.sides[self.walked]
+        return _beside([self.family.layers[at].draw(np.tile(self.base[at], (n_rows, 1)), rng) for at in places])
+
+    def features(self, x: Any) -> Any:
+        """Return the inputs of the side that is summed out."""
+        return self._inputs(1 - self.walked, self.split(x, self.walked))
+
+    def log_weights(self, x: Any, features: Any, place: Any) -> Any:
+        """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
+        family, summed = self.family, 1 - self.walked
+        total = layer_kernels(x).dot(x, _beside([self.offsets(at, place) for at in family.sides[self.walked]]))
+        for at, own in zip(family.sides[summed], self.split(features, summed), strict=True):
+            total = total + family.layers[at].log_normaliser(self.offsets(at, place) + place * own)
+        return total
+
+    def step(self, features: Any, place: Any, rng: Any) -> Any:
+        """Draw the side that is summed out and then the other, at an inverse temperature."""
+        summed = self._draw(1 - self.walked, features, place, rng)
+        return self._draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), place, rng)
+
+    def _inputs(self, side: int, others: list[Any]) -> Any:
+        values = self.family.spread_side(1 - side, others)
+        return _beside([self.family.inputs(self.parts, place, values) for place in self.family.sides[side]])
+
+    def _draw(self, side: int, inputs: Any, beta: Any, rng: Any) -> Any:
+        each = zip(self.family.sides[side], self.split(inputs, side), strict=True)
+        return _beside([self.family.layers[at].draw(self.offsets(at, beta) + beta * own, rng) for at, own in each])
+
+
+def _beside(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else library_of(parts[0]).concatenate(parts, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,156 +243,136 @@ class LayerPath(SteppedPath):
 
     Parameters
     ----------
-    model : RestrictedModel, DeepModel or BeliefNetwork
+    model : Model of a Layered family
         The end.
-    machine : RestrictedModel
-        The model folded. States of the path are states of its visible layer.
+    stack : Model of a StackFamily
+        The model, or the machine at the top of a belief network. States of the path are those of its even layers.
     base : IndependentUnits
         The beginning.
     summed : {"hidden", "visible"}
-        The layer that is summed out; walkers have values of the other.
+        The side that is summed out; walkers have values of the other.
     """
 
-    model: Any
-    machine: RestrictedModel
+    model: Model[Any]
+    stack: Model[StackFamily]
     base: IndependentUnits
     summed: str = "hidden"
 
     # -- weights and steps --------------------------------------------------------------------------------------------
     @cached_property
-    def _oriented(self) -> RestrictedModel:
-        """The machine whose hidden layer is the one that is summed out."""
-        return self.machine if self.summed == "hidden" else self.machine.transposed()
-
-    @cached_property
-    def _units(self) -> tuple[_PathUnits, _PathUnits]:
-        """The layer that walkers have values of, and the one that is summed out."""
-        machine, bases = self._oriented, (self.base.visible, self.base.hidden)
-        walked, summed = bases if self.summed == "hidden" else bases[::-1]
-        return (
-            _PathUnits(machine.tempered[0], walked, machine.visible_biases / machine.temperature),
-            _PathUnits(machine.tempered[1], summed, machine.hidden_biases / machine.temperature),
-        )
-
-    @cached_property
-    def _weights(self) -> np.ndarray:
-        return np.asarray(self._oriented.weights, np.float64) / self.machine.temperature
+    def units(self) -> PathUnits:
+        """The layers along the path, in float64."""
+        parts = StackParts(*([np.asarray(part, np.float64) for part in some] for some in self.stack.parts))
+        return PathUnits(self.stack.family, parts, self.base.fields, SIDES.index(self.summed) ^ 1)
 
     @property
     def coldest(self) -> float:
         """The machine itself where units are real numbers: beyond it these may have no distribution."""
-        return 1.0 if "gaussian" in (self.machine.visible.kind, self.machine.hidden.kind) else super().coldest
+        return 1.0 if self.stack.family.variables.real else super().coldest
 
     @property
     def log_base_partition(self) -> float:
         """log Z of the independent units."""
-        return sum(units.log_base_partition for units in self._units)
+        each = zip(self.stack.family.layers, self.base.fields, strict=True)
+        return sum(float(layer.log_normaliser(fields[None])[0]) for layer, fields in each)
 
     def require_memory(self, n_walkers: int) -> None:
         """Raise unless so many walkers fit."""
-        columns = self.machine.visible.width + self.machine.hidden.width
+        columns = sum(layer.width for layer in self.stack.family.layers)
         require_memory(
-            32.0 * n_walkers * columns + 16.0 * self.machine.theta.size,
+            32.0 * n_walkers * columns + 16.0 * self.stack.theta.size,
             f"annealing {n_walkers} walkers of {columns} columns",
             "use fewer walkers",
         )
 
     def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
         """Draw values of the independent units."""
-        walked = self._units[0]
-        return walked.draw(np.zeros((n_rows, walked.layer.width)), 0.0, rng)
+        return self.units.draw_base(n_rows, rng)
 
     def features(self, x: np.ndarray) -> np.ndarray:
-        """Return ``x W / T``: what the fields of the other layer need to know."""
-        return x @ self._weights
+        """Return what the fields of the other side need to know."""
+        return self.units.features(x)
 
     def log_weights(self, x: np.ndarray, features: np.ndarray, place: float) -> np.ndarray:
         """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
-        walked, summed = self._units
-        return x @ walked.offsets(place) + summed.log_sums(features, place)
+        return self.units.log_weights(x, features, place)
 
     def step(self, features: np.ndarray, place: float, rng: np.random.Generator) -> np.ndarray:
-        """Draw the layer that is summed out and then the other, at an inverse temperature."""
-        walked, summed = self._units
-        return walked.draw(summed.draw(features, place, rng) @ self._weights.T, place, rng)
+        """Draw the side that is summed out and then the other, at an inverse temperature."""
+        return self.units.step(features, place, rng)
 
     def walk(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
         """Move the groups, each on a thread, or all as one on a device."""
-        there = twin("layers")
-        if there is None:
-            return super().walk(walkers, places)
-        return there.walk(self._units, self._weights, walkers, places)
+        there = twin("layer_programs")
+        return super().walk(walkers, places) if there is None else there.walk(self.units, walkers, places)
 
     def exchanged(
         self, walkers: list[Groups], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move the walkers place by place, or all as one on a device."""
-        there = twin("columns")
+        there = twin("layer_programs")
         if there is None:
             return super().exchanged(walkers, places, n_sweeps, numbers, rng)
-        return there.exchanged(self._units, self._weights, walkers, places, n_sweeps, numbers, rng)
+        return there.exchanged(self.units, walkers, places, n_sweeps, numbers, rng)
 
-    # -- states of the visible side -----------------------------------------------------------------------------------
+    # -- states of the even layers ------------------------------------------------------------------------------------
+    @property
+    def _even(self) -> list[Units]:
+        return [self.stack.family.layers[place] for place in self.stack.family.sides[0]]
+
+    def encode(self, states: np.ndarray) -> list[np.ndarray]:
+        """Return the values of the even layers in states of these."""
+        places = spans(layer.n_units for layer in self._even)
+        return [values_of(layer, states[:, at]) for layer, at in zip(self._even, places, strict=True)]
+
+    def decode(self, even: Sequence[np.ndarray]) -> np.ndarray:
+        """Return states of the even layers."""
+        return np.hstack([states_of(layer, part) for layer, part in zip(self._even, even, strict=True)])
+
     def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return values of walkers at states of the visible side, or drawn given them."""
-        values = self.machine.visible.encode(states)
-        return values if self.summed == "hidden" else np.asarray(self.machine.draw_hidden(values, rng), np.float64)
+        """Return values of walkers at states of the even layers, or drawn given them."""
+        values = self.stack.family.spread_side(0, self.encode(states))
+        if self.units.walked == 1:
+            values = self.stack.family.draw_side(self.stack.parts, 1, values, rng)
+        return np.asarray(_beside(values[self.units.walked :: 2]), np.float64)
 
     def leave(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return states of the visible side, drawn given the other where walkers have values of that."""
-        visible = values if self.summed == "hidden" else self._oriented.draw_hidden(values, rng)
-        return self.machine.visible.decode(visible)
+        """Return states of the even layers, drawn given the others where walkers have values of these."""
+        units = self.units
+        parts = units.split(values, units.walked)
+        if units.walked == 1:
+            parts = units.family.draw_side(self.stack.parts, 0, units.family.spread_side(1, parts), rng)[::2]
+        return self.decode(parts)
 
     def check_states(self, states: Any, what: str) -> np.ndarray:
-        """Return states as an array, or say why the visible side does not have them."""
-        given, layer = np.asarray(states), self.machine.visible
-        if given.ndim != 2 or given.shape[1] != layer.n_units:
-            raise ArgumentError(f"{what} has shape {given.shape}", f"give rows of {layer.n_units} visible units")
-        refused, allowed = layer.refused(given)
-        if refused.any():
-            row, unit = np.argwhere(refused)[0]
-            raise ArgumentError(f"{what} holds {given[row, unit]} for unit {unit}", f"units take {allowed}")
+        """Return states as an array, or say why the even layers do not have them."""
+        given, n_units = np.asarray(states), sum(layer.n_units for layer in self._even)
+        if given.ndim != 2 or given.shape[1] != n_units:
+            raise ArgumentError(f"{what} has shape {given.shape}", f"give rows of {n_units} visible units")
+        for layer, at in zip(self._even, spans(layer.n_units for layer in self._even), strict=True):
+            bad, allowed = refused(layer, given[:, at])
+            if bad.any():
+                row, unit = np.argwhere(bad)[0]
+                value = given[row, at][unit]
+                raise ArgumentError(f"{what} holds {value} for unit {at.start + unit}", f"units take {allowed}")
         return given
 
     def rows_of(self, data: Dataset, numbers: np.ndarray) -> np.ndarray:
         """Return some of the data's states, which must be complete, and show all that walkers start at."""
-        if self.machine is not self.model:
+        if len(self._even) > 1 or self.stack.family != self.model.family:
             raise ArgumentError("data show one layer only, not all that annealing back starts at", "start from chains")
         data.require_complete("annealing from data")
         return self.check_states(data.states, "samples")[numbers]
 
     def exact_draws(self, n_walkers: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw states of the visible side of the folded machine."""
-        return exact(self.machine).sample(n_walkers, rng)
+        """Draw states of the even layers."""
+        answers: Any = exact(self.stack)
+        return self.decode(answers.sample_layers(n_walkers, rng)[::2])
 
     def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
         """Return states at the end of chains from the independent units."""
-        visible, sampler = LayerPath(self.model, self.machine, self.base), BlockGibbs()
-        chains = sampler.init(self.machine, n_walkers, rng, visible.draw_base(n_walkers, rng))
-        values = sampler.step(self.machine, chains, rng, burn_in)[0].values
-        return self.machine.visible.decode(values), f"{n_walkers} Gibbs chains of {burn_in} steps"
-
-
-@dataclass(frozen=True, eq=False)
-class _PathUnits:
-    """One layer along the path."""
-
-    layer: Layer
-    base: np.ndarray
-    biases: np.ndarray
-
-    def offsets(self, beta: float) -> np.ndarray:
-        """Fields before the other layer's part."""
-        return (1.0 - beta) * self.base + beta * self.biases
-
-    @property
-    def log_base_partition(self) -> float:
-        return float(self.layer.log_normaliser(self.base[None])[0])
-
-    def log_sums(self, products: np.ndarray, beta: float) -> np.ndarray:
-        """Log of the sum over the layer's states, row by row."""
-        return self.layer.log_normaliser(self.offsets(beta) + beta * products)
-
-    def draw(self, products: np.ndarray, beta: float, rng: np.random.Generator) -> np.ndarray:
-        """Draw the layer's values."""
-        return self.layer.draw(self.offsets(beta) + beta * products, rng)
+        even, sampler = LayerPath(self.model, self.stack, self.base), BlockGibbs()
+        begun = even.units.split(even.draw_base(n_walkers, rng), 0)
+        chains = sampler.init(self.stack, n_walkers, rng, begun)
+        values = sampler.step(self.stack, chains, rng, burn_in)[0].values
+        return self.decode(values), f"{n_walkers} Gibbs chains of {burn_in} steps"

@@ -17,6 +17,7 @@ from gibbsian.backends.parallel import map_in_order
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
+from gibbsian.models.family import Layered
 
 # Walkers that step as rows of a matrix are moved in this many groups, of this many at least; a group has a random
 # stream of its own, so that results do not depend on the number of threads.
@@ -256,7 +257,7 @@ def as_path(model: Any, rng: np.random.Generator) -> Path:
     """Return a path as it is, and for a model the one from independent variables to it."""
     if isinstance(model, Path):
         return model
-    if hasattr(model, "folded"):
+    if isinstance(model.family, Layered):
         from gibbsian.samplers.layer_paths import layer_path
 
         return layer_path(model, rng=rng)

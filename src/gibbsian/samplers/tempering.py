@@ -8,17 +8,32 @@ to the machine (1); neighbours exchange their states with the probability that k
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
-from gibbsian.samplers.paths import SteppedPath
 
 # Chains and steps of a round in which the places are moved.
 PILOT_CHAINS, PILOT_STEPS = 50, 100
+
+
+class Steps(Protocol):
+    """What tempered chains ask of a path: draws from its beginning, and weights and steps at its places."""
+
+    def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw values from place 0."""
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return what weights and steps need to know of values."""
+
+    def log_weights(self, x: np.ndarray, features: np.ndarray, place: float) -> np.ndarray:
+        """Return the log-weight of each row at a place."""
+
+    def step(self, features: np.ndarray, place: float, rng: np.random.Generator) -> np.ndarray:
+        """Return values after a transition at a place."""
 
 
 class TemperedState(NamedTuple):
@@ -61,8 +76,8 @@ class Tempering:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> layers, rng = (gb.models.SpinLayer(6), gb.models.SpinLayer(6)), np.random.default_rng(0)
-    >>> path = gb.samplers.layer_path(gb.models.RestrictedModel.build(*layers, weights=np.eye(6)), rng=rng)
+    >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(6)] * 2), np.random.default_rng(0)
+    >>> path = gb.samplers.layer_path(family.build(weights=[np.eye(6)]), rng=rng)
     >>> sampler = gb.samplers.Tempering(betas=4)
     >>> state, info = sampler.step(path, sampler.init(path, 10, rng), rng, n_steps=20)
     >>> state.values.shape, bool((info.swap_rates > 0.3).all())
@@ -87,7 +102,7 @@ class Tempering:
         return np.linspace(0.0, 1.0, int(self.betas))
 
     def init(
-        self, path: SteppedPath, n_chains: int, rng: np.random.Generator, values: np.ndarray | None = None
+        self, path: Steps, n_chains: int, rng: np.random.Generator, values: np.ndarray | None = None
     ) -> TemperedState:
         """Start all copies at values, one row for each chain, or at draws from the beginning of the path."""
         check_whole_number("n_chains", n_chains)
@@ -99,7 +114,7 @@ class Tempering:
         return TemperedState(copies, np.array(0))
 
     def step(
-        self, path: SteppedPath, state: TemperedState, rng: np.random.Generator, n_steps: int = 1
+        self, path: Steps, state: TemperedState, rng: np.random.Generator, n_steps: int = 1
     ) -> tuple[TemperedState, TemperedInfo]:
         """Return the chains some steps later: a step of every copy, then exchanges; `state` is left as it is."""
         check_whole_number("n_steps", n_steps, least=0)
@@ -116,7 +131,7 @@ class Tempering:
         rates = np.divide(made, proposed, out=np.full_like(made, np.nan), where=proposed > 0)
         return TemperedState(values, np.array(first + n_steps)), TemperedInfo(rates)
 
-    def adapted(self, path: SteppedPath, rng: np.random.Generator, n_rounds: int = 3) -> Self:
+    def adapted(self, path: Steps, rng: np.random.Generator, n_rounds: int = 3) -> Self:
         """Return the same number of places, moved until all neighbours exchange equally often.
 
         The rejections between 0 and a place grow to a barrier that does not depend on the places, so they are put
@@ -125,8 +140,8 @@ class Tempering:
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> layers, rng = (gb.models.SpinLayer(10), gb.models.SpinLayer(10)), np.random.default_rng(0)
-        >>> rbm = gb.models.RestrictedModel.build(*layers, weights=np.full((10, 10), 1.0))
+        >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(10)] * 2), np.random.default_rng(0)
+        >>> rbm = family.build(weights=[np.full((10, 10), 1.0)])
         >>> ladder = gb.samplers.Tempering(betas=6).adapted(gb.samplers.layer_path(rbm, rng=rng), rng).ladder
         >>> bool(ladder[3] < 0.5)                 # the order comes early
         True
@@ -144,13 +159,13 @@ class Tempering:
         return sampler
 
 
-def _features(path: SteppedPath, values: np.ndarray) -> np.ndarray:
+def _features(path: Steps, values: np.ndarray) -> np.ndarray:
     n_places, n_chains, width = values.shape
     return path.features(values.reshape(-1, width)).reshape(n_places, n_chains, -1)
 
 
 def _exchange(
-    path: SteppedPath,
+    path: Steps,
     values: np.ndarray,
     features: np.ndarray,
     ladder: np.ndarray,

@@ -53,7 +53,7 @@ def compare(device: str) -> None:
         ("float64", ("binary", "spin"), (11, 6), 1e-10),
         ("float32", ("spin", "binary"), (5, 1030), 1e-4),
     ):
-        path = layer_path(random_machine(*kinds, rng, *sizes, scale=0.3, temperature=1.3), "biases")
+        path = layer_path(random_machine(*kinds, rng, *sizes, scale=0.3), "biases")
         start = path.draw_base(2, rng)
         with on_device(device, precision):
             assert_close([outcome(path, start, fused) for fused in (True, False)], tolerance)

@@ -15,18 +15,12 @@ from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import Watched
 from gibbsian.learners.run import StopRun
+from gibbsian.models.layers.units import states_of
 from gibbsian.optimizers import Decay
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
 from gibbsian.storage import Checkpoint
-from layered_systems import (
-    PAIRS,
-    data_rows,
-    joint_law,
-    layer_of,
-    log_partition,
-    random_machine,
-)
+from layered_systems import PAIRS, data_rows, joint_law, layer_of, log_partition, random_machine, stack
 
 torch = pytest.importorskip("torch")
 layer_epochs = pytest.importorskip("gibbsian.backends.torch.layer_epochs")
@@ -77,7 +71,7 @@ class GivenTempered(Given):
 def a_fit(visible, hidden, rng, **settings):
     """A learner, and where it stands before its first epoch."""
     machine = random_machine(visible, hidden, rng, temperature=settings.pop("temperature", 1.0))
-    states = machine.visible.decode(machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    states = states_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
     rows = data_rows(states, weights=settings.pop("weights", None))
     learner = Minibatch(max_iter=3, batch_size=9, **settings)
     return learner, learner.begin(machine, rows, rng)
@@ -91,7 +85,7 @@ def one_epoch_there(learner, state):
         plan = learner._plan(problem, progress, rng)
         fit = layer_epochs.fit_of(problem, plan, here())
         if isinstance(problem.lessons.phase, TemperedBlockChains):
-            sides = problem.model.folded().layers[::-1]
+            sides = problem.model.layers[::-1]
             sizes = [part.n_units for side in sides for part in getattr(side, "parts", [side])]
             stream = GivenTempered(rng, fit.machine, problem.lessons.phase, sizes)
             stream.number = int(progress.memory.free.chains.n_steps)
@@ -128,14 +122,14 @@ def test_epochs_are_those_of_numpy_given_the_same_draws(visible, hidden, rng):
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("phase", PHASES)
 def test_free_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng):
-    assert_same_epochs(*a_fit("spin", "categorical", rng, free_phase=PHASES[phase], centred=centred, temperature=0.8))
+    assert_same_epochs(*a_fit("spin", "categorical", rng, free_phase=PHASES[phase], centred=centred))
 
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("kinds", [("spin", "binary", "spin"), ("binary", "spin", "binary", "categorical", "binary")])
 def test_epochs_of_deep_machines_are_those_of_numpy_given_the_same_draws(kinds, phase, rng):
     sizes = [layer_of(kind, 6 - place) for place, kind in enumerate(kinds)]
-    deep = gb.models.DeepModel.build(sizes, temperature=1.3)
+    deep = stack(sizes)
     deep = deep.replace(rng.normal(scale=0.5, size=deep.theta.size))
     learner = Minibatch(batch_size=9, free_phase=PHASES[phase], momentum=0.5, l2=0.02, l1=0.01)
     states = deep.visible.enumerate(0, 37)
@@ -166,8 +160,8 @@ def test_missing_cells_are_filled_by_their_conditional_distribution(rng):
 @pytest.mark.parametrize("visible", ["binary", "spin", "categorical"])
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
 def test_the_watched_figure_is_that_of_numpy(visible, temperature, rng):
-    machine = random_machine(visible, "spin", rng, temperature=temperature)
-    states = machine.visible.decode(machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    machine = random_machine(visible, "spin", rng)
+    states = states_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
     watched = Watched(EpochRows(data_rows(states)), machine)
     expected = watched(machine, np.empty(0))
     with on_device("torch"):
@@ -179,7 +173,7 @@ def test_the_watched_figure_is_that_of_numpy(visible, temperature, rng):
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 @pytest.mark.parametrize("summed", ["hidden", "visible"])
 def test_walks_are_those_of_numpy_given_the_same_draws(visible, hidden, summed, rng):
-    path = layer_path(random_machine(visible, hidden, rng, temperature=1.3), "biases", summed)
+    path = layer_path(random_machine(visible, hidden, rng), "biases", summed)
     walkers = path.from_base(20, rng)
     start, places, seed = walkers.values[0], np.linspace(0.0, 1.0, 12), 3
     walkers.streams[0] = np.random.default_rng(seed)
@@ -234,8 +228,8 @@ def test_chains_keep_the_distribution_that_they_start_from(rng):
 
 
 def test_deep_machines_are_sampled_and_annealed_folded(rng):
-    sizes = [gb.models.BinaryLayer(3), gb.models.SpinLayer(2), gb.models.CategoricalLayer((2, 3))]
-    deep = gb.models.DeepModel.build(sizes)
+    sizes = [gb.models.BinaryUnits(3), gb.models.SpinUnits(2), gb.models.CategoricalUnits((2, 3))]
+    deep = stack(sizes)
     deep = deep.replace(rng.normal(scale=0.5, size=deep.theta.size))
     with on_device("torch"):
         run = Annealing(n_walkers=100, betas=100).forward(deep, rng=rng)
@@ -346,7 +340,7 @@ def test_a_device_forgets_a_fit_that_is_over_and_learns_on_from_its_state(x):
 def test_exact_sums_over_a_layer(kinds, monkeypatch):
     """Log Z, moments and draws by summing out one layer, in several parts, with fields of any size."""
     for scale in (0.8, 60.0):
-        model = random_machine(*kinds, np.random.default_rng(0), 6, 5, scale=scale, temperature=1.4)
+        model = random_machine(*kinds, np.random.default_rng(0), 6, 5, scale=scale)
         one, log_z = gb.inference.exact(model).moments, log_partition(model)
         monkeypatch.setattr("gibbsian.backends.torch.layer_sums._CELLS", 50)
         with on_device("torch"):

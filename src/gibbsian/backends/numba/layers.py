@@ -155,3 +155,96 @@ def shrink(weights, threshold):
     for k in range(weights.size):
         w = weights[k]
         weights[k] = max(w - threshold, 0.0) + min(w + threshold, 0.0)
+
+
+# == what layers ask of the library of their arrays: the same names in `gibbsian.backends.torch.layers` ===============
+def affine(values, weights, biases=None):
+    """Return ``values W + biases`` in the precision of the weights."""
+    fields = np.asarray(values, dtype=weights.dtype) @ weights
+    if biases is not None:
+        fields += biases
+    return fields
+
+
+def dot(values, weights):
+    """Return the sum of the columns of each row of values times weights."""
+    return values @ weights
+
+
+def two_valued_means(fields, low):
+    """Return the means of units of the values `low` (0 or -1) and 1."""
+    if low:
+        return np.tanh(fields)
+    means = np.empty_like(fields)
+    sigmoids(fields, means)
+    return means
+
+
+def draw_two_valued(fields, low, rng):
+    """Draw values `low` or 1."""
+    draws = rng.random(fields.shape, dtype=fields.dtype)
+    two_valued_draws(fields, 1.0 - low, low, draws)
+    return draws
+
+
+def two_valued_log_normaliser(fields, low):
+    """Return the log of the sum over the values of each row."""
+    sums = np.empty(len(fields))
+    two_valued_log_sums(fields, low < 0.0, sums)
+    return sums
+
+
+def categorical_means(fields, edges):
+    """Return the probability of each value; unit k has the columns from ``edges[k]`` to ``edges[k + 1]``."""
+    means = np.empty_like(fields)
+    softmaxes(fields, edges, means)
+    return means
+
+
+def draw_categories(fields, edges, rng):
+    """Draw indicators."""
+    draws = np.empty_like(fields)
+    categorical_draws(fields, edges, rng.random((len(fields), edges.size - 1), dtype=fields.dtype), draws)
+    return draws
+
+
+def categorical_log_normaliser(fields, edges):
+    """Return the log of the sum over the values of each row."""
+    sums = np.empty(len(fields))
+    categorical_log_sums(fields, edges, sums)
+    return sums
+
+
+def draw_normal(fields, deviations, rng):
+    """Draw normal numbers of these standard deviations, whose means are variance times field."""
+    noise = rng.standard_normal(fields.shape) * np.asarray(deviations)
+    return (fields * np.square(deviations) + noise).astype(fields.dtype)
+
+
+def normal_means(fields, deviations):
+    """Return the means, variance times field."""
+    return (fields * np.square(deviations)).astype(fields.dtype)
+
+
+def normal_log_normaliser(fields, deviations):
+    """Return the log of the integral over the values of each row."""
+    variances = np.square(deviations)
+    return 0.5 * (np.square(fields) * variances).sum(axis=1) + 0.5 * np.log(2.0 * np.pi * variances).sum()
+
+
+def normal_log_measure(values, deviations):
+    """Return the log-weight of each row of values at zero fields."""
+    return -0.5 * (np.square(values) / np.square(deviations)).sum(axis=1)
+
+
+def empty(height, width, like):
+    """Return an array of the kind of another, with nothing in it yet."""
+    return np.empty((height, width), like.dtype)
+
+
+def momentum_step(theta, velocity, gradient, rate, momentum, l1, l2):
+    """Make a step in place: momentum, the L2 penalty, and the proximal step of the L1 penalty."""
+    move_weights(theta, velocity, gradient, *map(theta.dtype.type, (rate, momentum, l2)))
+    if l1:
+        # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
+        shrink(theta, theta.dtype.type(rate * l1 / (1.0 - momentum)))

@@ -1,166 +1,153 @@
-"""Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures, scores of units.
+"""What layers ask of PyTorch: the functions of `gibbsian.backends.numba.layers` for tensors, with a `Stream` as rng.
 
-Arrays come and go as NumPy; from step to step, and from call to call of one fit or walk, they stay on the device. Sums
-over columns are float64, whatever the rest is.
+Sums over columns are float64, whatever the rest is. On a card the draws of two-valued units and the step of the
+parameters are one kernel each, which makes its random numbers itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from gibbsian.backends.device import Device, require_card_memory, there
-from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch, lacking
-from gibbsian.backends.torch.machines import Machine, as_numpy
-from gibbsian.backends.torch.repeated import Repeated, forget, kept
-from gibbsian.backends.torch.units import units_of
-
-# Fields of hidden units, with units of rows changed, that are treated together.
-_MOST_FIELDS = 2**21
+Tensor = Any
 
 
-class Chains:
-    """Block Gibbs chains of a machine on a device."""
-
-    def __init__(self, machine: Any, n_chains: int, device: Device):
-        _require_memory(machine.weights.shape, n_chains, device)
-        biases = [device.put(part) for part in (machine.visible_biases, machine.hidden_biases)]
-        self.machine = Machine(
-            machine.tempered, biases, device.put(machine.weights), device, scale=1.0 / machine.temperature
-        )
-        (self.values, self.other), (self.back, self.products) = (self.machine.empty(n_chains) for _ in range(2))
-        self.run = Repeated(self._step, self.machine.stream.clock)
-
-    def __call__(self, values: np.ndarray, n_steps: int, seed: int) -> np.ndarray:
-        """Return visible values some steps later."""
-        self.machine.stream.restart(seed)
-        self.values.copy_(torch.from_numpy(np.array(values)))
-        self.run(n_steps)
-        return as_numpy(self.values)
-
-    def _step(self, ahead: int) -> None:
-        self.machine.stream.at_step(ahead)
-        self.machine.up(self.values, self.products, self.other)
-        self.machine.down(self.other, self.back, self.values)
+def affine(values: Tensor, weights: Tensor, biases: Tensor = None) -> Tensor:
+    """Return ``values W + biases`` in the precision of the weights."""
+    values = values.to(weights.dtype)
+    return values @ weights if biases is None else torch.addmm(biases, values, weights)
 
 
-def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw hidden values given visible ones and back, so many times; return the visible ones."""
-    device, n_chains = there(), len(values)
-    chains = kept(machine, (device, n_chains), lambda: Chains(machine, n_chains, device))
-    return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype, copy=False)
+def dot(values: Tensor, weights: Tensor) -> Tensor:
+    """Return the sum of the columns of values times weights, which are one row or one for each row."""
+    values, weights = values.to(torch.float64), weights.to(torch.float64)
+    return values @ weights if weights.dim() == 1 else (values * weights).sum(1)
 
 
-def path_machine(units: Any, weights: np.ndarray, n_rows: int, device: Device, **settings: Any) -> Machine:
-    """Return the machine at the end of a path, with the independent units that it begins at."""
-    _require_memory(weights.shape, n_rows, device)
-    biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
-    return Machine([side.layer for side in units], biases, device.put(weights), device, base, **settings)
+def empty(height: int, width: int, like: Tensor) -> Tensor:
+    """Return a tensor of the kind of another, with nothing in it yet."""
+    return like.new_empty(height, width)
 
 
-class Walk:
-    """Walkers between independent units and a machine, which stay on a device from stretch to stretch.
-
-    They have values of the first of two units; the second, which are summed out, decide the weights.
-    """
-
-    def __init__(self, units: Any, weights: np.ndarray, values: np.ndarray, n_places: int, seed: int, device: Device):
-        self.seed, self.n_stretches = seed, 0
-        self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
-        self.machine = path_machine(units, weights, len(values), device, places=self.places, along=True)
-        (self.values, self.other), (self.back, self.products) = (self.machine.empty(len(values)) for _ in range(2))
-        self.values.copy_(torch.from_numpy(values))
-        self.linear = self.machine.lower.linear(self.values)
-        self.sums = torch.zeros_like(self.linear)
-        self.run = Repeated(self._step, self.machine.stream.clock)
-
-    def __call__(self, places: np.ndarray) -> np.ndarray:
-        """Go through places and return what the log-weights take up on the way."""
-        self.machine.stream.restart(self.seed, self.n_stretches)
-        self.n_stretches += 1
-        self.places[: len(places)].copy_(torch.from_numpy(np.array(places, np.float64)))
-        self.sums.zero_()
-        self.run(len(places) - 1)
-        return as_numpy(self.sums)
-
-    def _step(self, ahead: int) -> None:
-        machine = self.machine
-        machine.stream.at_step(ahead)
-        torch.mm(self.values, machine.weights, out=self.products)
-        machine.upper.weigh_and_draw(self.products, machine.stream, self.linear, self.sums, self.other)
-        torch.mm(self.other, machine.weights.T, out=self.back)
-        machine.lower.draw(self.back, machine.stream, self.values, self.linear)
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the values of some walkers, as those that exchange them do."""
-        return np.asarray(self)[rows]
-
-    def __setitem__(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Put some walkers elsewhere."""
-        places = torch.from_numpy(np.flatnonzero(rows)).to(self.values.device)
-        self.values[places] = torch.from_numpy(values).to(self.values.dtype).to(self.values.device)
-        self.linear.copy_(self.machine.lower.linear(self.values))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the walkers' values."""
-        return as_numpy(self.values, np.float64 if dtype is None else dtype)
-
-    def __len__(self) -> int:
-        return len(self.values)
+def momentum_step(
+    theta: Tensor, velocity: Tensor, gradient: Tensor, rate: Tensor, momentum: float, l1: float, l2: float
+) -> None:
+    """Make a step in place: momentum, the L2 penalty, and the proximal step of the L1 penalty."""
+    if theta.is_cuda:
+        _fused().momentum_step(theta, velocity, gradient, rate, momentum, l1, l2)
+        return
+    velocity.mul_(momentum).add_(rate.to(theta.dtype) * (gradient - l2 * theta))
+    theta += velocity
+    if l1:
+        threshold = (rate * (l1 / (1.0 - momentum))).to(theta.dtype)
+        theta.copy_((theta - threshold).clamp_(min=0.0) + (theta + threshold).clamp_(max=0.0))
 
 
-def walk(units: Any, weights: np.ndarray, walkers: Any, places: np.ndarray) -> np.ndarray:
-    """Do what `samplers.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
-    device, group = there(), walkers.values[0]
-    if not isinstance(group, Walk) or len(group.places) < len(places):
-        seed = int(walkers.shared.integers(0, 2**63))
-        group = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
-        walkers.values = [group]
-    return group(places)
+def _fused() -> Any:
+    from gibbsian.backends.torch import fused_units  # which needs Triton
+
+    return fused_units
 
 
-def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units: np.ndarray) -> np.ndarray | None:
-    """Return ``log P(v_i | all others)`` of a unit of each row of values, for each row of `units`.
-
-    For two-valued visible units, else None. A unit that holds a probability is scored by the mean over its two values.
-    The values stay on the device as long as their owner lives, where they have one.
-    """
-    device = there()
-    visible, hidden = (units_of(layer, device.place, device.dtype) for layer in model.tempered)
-    if not visible.slope:
-        return None
-
-    def put() -> tuple[Any, Any]:
-        return device.put(values()), device.put(units, torch.int64)
-
-    rows, chosen = put() if owner is None else kept(owner, device, put)
-    weights, biases = device.put(model.weights), device.put(model.visible_biases)
-    fields = torch.addmm(device.put(model.hidden_biases), rows, weights)
-    scores = []
-    for some in chosen.split(max(1, _MOST_FIELDS // fields.numel())):  # sets of units that are treated together
-        held = rows.gather(1, some.T).T[:, :, None]
-        slopes = weights[some]
-        upper, lower = (
-            hidden.log_sums(((fields + (value - held) * slopes) / model.temperature).flatten(0, 1)).view(some.shape)
-            for value in (1.0, visible.low)
-        )
-        odds = upper - lower + ((1.0 - visible.low) / model.temperature) * biases[some]
-        share = (held[:, :, 0] - visible.low) / (1.0 - visible.low)
-        scores.append(share * odds - torch.logaddexp(odds, torch.zeros_like(odds)))
-    return as_numpy(torch.cat(scores))
+# -- units of two values ----------------------------------------------------------------------------------------------
+def two_valued_means(fields: Tensor, low: float) -> Tensor:
+    """Return the means of units of the values `low` (0 or -1) and 1."""
+    return low + (1.0 - low) * torch.sigmoid((1.0 - low) * fields)
 
 
-def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> None:
-    """Refuse chains that would not fit the memory of the device, before they take any."""
-    numbers = widths[0] * widths[1] + 3.0 * n_rows * sum(widths)
-    require_card_memory(
-        device.dtype.itemsize * numbers + WORKSPACE * device.is_card,
-        f"{n_rows} chains of {sum(widths)} columns",
-        "use fewer of them",
-    )
+def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
+    """Draw values `low` or 1."""
+    if fields.is_cuda:
+        return _fused().draw_two_valued(fields, low, rng)
+    shares = rng.uniform(len(fields), fields.shape[1], fields.dtype)
+    return torch.where(shares < torch.sigmoid((1.0 - low) * fields), 1.0, low).to(fields.dtype)
 
 
-__all__ = ["epoch", "forget", "gibbs", "lacking", "unit_scores", "walk"]
+def two_valued_log_normaliser(fields: Tensor, low: float) -> Tensor:
+    """Return the log of the sum over the values of each row."""
+    return torch.logaddexp(fields, low * fields).sum(dim=1, dtype=torch.float64)
+
+
+# -- normal units -----------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=64)
+def _deviations(deviations: tuple[float, ...], device: Any, dtype: Any) -> Tensor:
+    return torch.tensor(deviations, dtype=dtype, device=device)
+
+
+def normal_means(fields: Tensor, deviations: tuple[float, ...]) -> Tensor:
+    """Return the means, variance times field."""
+    return fields * _deviations(deviations, fields.device, fields.dtype).square()
+
+
+def draw_normal(fields: Tensor, deviations: tuple[float, ...], rng: Any) -> Tensor:
+    """Draw normal numbers of these standard deviations."""
+    noise = rng.normal(len(fields), fields.shape[1], fields.dtype)
+    return normal_means(fields, deviations) + noise * _deviations(deviations, fields.device, fields.dtype)
+
+
+def normal_log_normaliser(fields: Tensor, deviations: tuple[float, ...]) -> Tensor:
+    """Return the log of the integral over the values of each row."""
+    variances = _deviations(deviations, fields.device, fields.dtype).square()
+    return 0.5 * (fields.square() * variances + torch.log(2.0 * np.pi * variances)).sum(dim=1, dtype=torch.float64)
+
+
+def normal_log_measure(values: Tensor, deviations: tuple[float, ...]) -> Tensor:
+    """Return the log-weight of each row of values at zero fields."""
+    variances = _deviations(deviations, values.device, values.dtype).square()
+    return -0.5 * (values.square() / variances).sum(dim=1, dtype=torch.float64)
+
+
+# -- categories: shorter units are filled up with values of weight zero -----------------------------------------------
+class _Padding(NamedTuple):
+    """Where the values of each unit stand among all, the columns among the filled ones, and the last values."""
+
+    cells: Tensor
+    columns: Tensor
+    last: Tensor
+    even: bool
+
+
+@lru_cache(maxsize=64)
+def _padding(edges: tuple[int, ...], device: Any) -> _Padding:
+    starts, sizes = np.array(edges[:-1]), np.diff(edges)
+    inside = np.arange(sizes.max()) < sizes[:, None]
+    cells = np.where(inside, starts[:, None] + np.arange(sizes.max()), sizes.sum())
+    columns, last = np.flatnonzero(inside), sizes - 1
+    there = [torch.from_numpy(part).to(device) for part in (cells, columns, last)]
+    return _Padding(there[0], there[1], there[2], bool(inside.all()))
+
+
+def _split(fields: Tensor, edges: np.ndarray) -> tuple[Tensor, _Padding]:
+    padding = _padding(tuple(edges.tolist()), fields.device)
+    if padding.even:
+        return fields.reshape(len(fields), *padding.cells.shape), padding
+    return torch.nn.functional.pad(fields, (0, 1), value=-torch.inf)[:, padding.cells], padding
+
+
+def _joined(parts: Tensor, padding: _Padding) -> Tensor:
+    flat = parts.reshape(len(parts), -1)
+    return flat if padding.even else flat[:, padding.columns]
+
+
+def categorical_means(fields: Tensor, edges: np.ndarray) -> Tensor:
+    """Return the probability of each value; unit k has the columns from ``edges[k]`` to ``edges[k + 1]``."""
+    parts, padding = _split(fields, edges)
+    return _joined(torch.softmax(parts, dim=2), padding)
+
+
+def draw_categories(fields: Tensor, edges: np.ndarray, rng: Any) -> Tensor:
+    """Draw indicators: of each unit the first value where the cumulated shares pass a uniform one."""
+    parts, padding = _split(fields, edges)
+    passed = torch.softmax(parts, dim=2).cumsum(dim=2)
+    shares = rng.uniform(len(fields), len(padding.last), fields.dtype)
+    chosen = torch.minimum((passed <= shares[:, :, None]).sum(dim=2), padding.last)
+    values = torch.arange(padding.cells.shape[1], device=fields.device)
+    return _joined((chosen[:, :, None] == values).to(fields.dtype), padding)
+
+
+def categorical_log_normaliser(fields: Tensor, edges: np.ndarray) -> Tensor:
+    """Return the log of the sum over the values of each row."""
+    return torch.logsumexp(_split(fields, edges)[0], dim=2).sum(dim=1, dtype=torch.float64)

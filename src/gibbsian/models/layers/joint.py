@@ -7,7 +7,7 @@ layers make a `PottsModel`, whose tables can say a few things twice; `parts_of` 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,22 +15,18 @@ from gibbsian.blocks import spans
 from gibbsian.domain import DOMAINS, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.layer_stack import pair_shapes, split_parts
-from gibbsian.models.layers import Layer
+from gibbsian.models.family import StackParts, Units
+from gibbsian.models.layers.units import columns_of, count_states, value_tables
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.potts import PottsModel
 
 JointModel = PairwiseModel | PottsModel
 
 
-def joint_model(
-    layers: Sequence[Layer],
-    biases: Sequence[np.ndarray],
-    weights: Sequence[np.ndarray],
-    temperature: float,
-) -> JointModel:
+def joint_model(layers: Sequence[Units], parts: StackParts) -> JointModel:
     """Return the distribution of layers with weights between neighbours; the visible units come first."""
-    if not all(np.isfinite(layer.n_states) for layer in layers):
+    biases, weights = parts
+    if not np.isfinite(count_states(layers)):
         raise ArgumentError(
             "real numbers have no list of values to sum over", "ask for this of a machine whose units are all discrete"
         )
@@ -38,24 +34,23 @@ def joint_model(
     kinds = {layer.kind for layer in layers}
     if len(kinds) == 1 and layers[0].kind in DOMAINS:
         theta = np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
-        return PairwiseModel(graph, theta / temperature, DOMAINS[layers[0].kind], n_hidden=n_hidden)
-    features = [part for layer in layers for part in layer.features]
+        return PairwiseModel(graph, theta, DOMAINS[layers[0].kind], n_hidden=n_hidden)
+    features = [table for layer in layers for table in value_tables(layer)]
     columns = _columns(layers)
     flat = np.concatenate(biases)
     tables = [feature @ flat[at] for feature, at in zip(features, columns, strict=True)]
     matrix = _square(layers, weights)
     couplings = [features[i] @ matrix[columns[i], columns[j]] @ features[j].T for i, j in graph.edges]
     domain = Categories(tuple(len(feature) for feature in features))
-    return PottsModel.build(graph, tables, couplings, domain).at(1.0 / temperature)
+    return PottsModel.build(graph, tables, couplings, domain)
 
 
-def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def parts_of(layers: Sequence[Units], joint: JointModel, split: Callable[[np.ndarray], StackParts]) -> StackParts:
     """Return the biases of the layers and the weights between neighbours that make this joint distribution."""
     if isinstance(joint, PairwiseModel):
-        parts = split_parts(joint.theta, pair_shapes(layers))
-        return parts[: len(layers)], parts[len(layers) :]
+        return split(joint.theta)
     columns = _columns(layers)
-    readers = [_reader(feature) for layer in layers for feature in layer.features]
+    readers = [_reader(table) for layer in layers for table in value_tables(layer)]
     sides = spans(layer.width for layer in layers)
     size = sides[-1].stop
     flat, matrix = np.zeros(size), np.zeros((size, size))
@@ -70,10 +65,10 @@ def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarra
             flat[columns[j]] += found[0, -wide:]
         if found.shape[1] > wide:
             flat[columns[i]] += found[-high:, 0]
-    return [flat[side] for side in sides], [matrix[low, high] for low, high in itertools.pairwise(sides)]
+    return StackParts([flat[side] for side in sides], [matrix[low, high] for low, high in itertools.pairwise(sides)])
 
 
-def _graph(layers: Sequence[Layer]) -> Graph:
+def _graph(layers: Sequence[Units]) -> Graph:
     """Every unit of a layer with every unit of the next."""
     starts = np.concatenate([[0], np.cumsum([layer.n_units for layer in layers])])
     edges = []
@@ -83,12 +78,12 @@ def _graph(layers: Sequence[Layer]) -> Graph:
     return Graph(int(starts[-1]), np.concatenate(edges))
 
 
-def _columns(layers: Sequence[Layer]) -> list[slice]:
+def _columns(layers: Sequence[Units]) -> list[slice]:
     """The columns of values of each unit."""
-    return spans(part.shape[1] for layer in layers for part in layer.features)
+    return spans(at.stop - at.start for layer in layers for at in columns_of(layer))
 
 
-def _square(layers: Sequence[Layer], weights: Sequence[np.ndarray]) -> np.ndarray:
+def _square(layers: Sequence[Units], weights: Sequence[np.ndarray]) -> np.ndarray:
     """All weights as one matrix over the columns of all layers."""
     sides = spans(layer.width for layer in layers)
     matrix = np.zeros((sides[-1].stop, sides[-1].stop))

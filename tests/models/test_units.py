@@ -5,14 +5,25 @@ import pytest
 from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer, as_layer, mean_values
+from gibbsian.models.layers.units import (
+    BinaryUnits,
+    CategoricalUnits,
+    GaussianUnits,
+    SpinUnits,
+    as_units,
+    count_states,
+    enumerate_values,
+    mean_values,
+    states_of,
+    values_of,
+)
 from layered_systems import all_values, rows_of
 
 LAYERS = {
-    "binary": BinaryLayer(4),
-    "spin": SpinLayer(4),
-    "categorical": CategoricalLayer((2, 3, 5)),
-    "gaussian": GaussianLayer(3, (0.5, 1.0, 2.0)),
+    "binary": BinaryUnits(4),
+    "spin": SpinUnits(4),
+    "categorical": CategoricalUnits((2, 3, 5)),
+    "gaussian": GaussianUnits(3, (0.5, 1.0, 2.0)),
 }
 DISCRETE = ["binary", "spin", "categorical"]
 
@@ -31,7 +42,7 @@ def fields(layer, rng):
 def test_normaliser_and_means_are_sums_over_all_values(kind, rng):
     layer = LAYERS[kind]
     fields, values = rng.normal(scale=2.0, size=(6, layer.width)), all_values(layer)
-    assert len(np.unique(values, axis=0)) == layer.n_states
+    assert len(np.unique(values, axis=0)) == count_states([layer])
     log_weights = fields @ values.T
     np.testing.assert_allclose(layer.log_normaliser(fields), logsumexp(log_weights, axis=1), rtol=1e-13)
     law = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
@@ -39,7 +50,7 @@ def test_normaliser_and_means_are_sums_over_all_values(kind, rng):
 
 
 def test_gaussian_normaliser_and_means_are_integrals():
-    layer, fields = GaussianLayer(1, (0.7,)), np.array([[-1.5], [0.0], [2.0]])
+    layer, fields = GaussianUnits(1, (0.7,)), np.array([[-1.5], [0.0], [2.0]])
     line = np.linspace(-12, 12, 200_001)[:, None]
     weights = np.exp(fields @ line.T + layer.log_measure(line))
     totals = np.trapezoid(weights, line.ravel(), axis=1)
@@ -104,51 +115,40 @@ def test_fields_of_means_and_back(layer, fields):
 
 def test_states_and_values_and_back(layer, fields, rng):
     values = layer.draw(fields, rng)
-    np.testing.assert_array_equal(layer.encode(layer.decode(values)), values)
-
-
-def test_many_categories_keep_their_codes():
-    layer = CategoricalLayer((300,))
-    codes = np.array([[299], [128], [0]])
-    np.testing.assert_array_equal(layer.decode(layer.encode(codes)), codes)
+    np.testing.assert_array_equal(values_of(layer, states_of(layer, values)), values)
 
 
 def test_long_layers_take_one_logarithm_for_many_units(rng):
     fields = rng.normal(size=(3, 2500))
     np.testing.assert_allclose(
-        BinaryLayer(2500).log_normaliser(fields), np.logaddexp(0, fields).sum(axis=1), rtol=1e-13
+        BinaryUnits(2500).log_normaliser(fields), np.logaddexp(0, fields).sum(axis=1), rtol=1e-13
     )
-    spins = SpinLayer(2500).log_normaliser(fields)
+    spins = SpinUnits(2500).log_normaliser(fields)
     np.testing.assert_allclose(spins, np.logaddexp(fields, -fields).sum(axis=1), rtol=1e-13)
 
 
-def test_temperature_widens_numbers_and_leaves_discrete_units():
-    assert GaussianLayer(1, (2.0,)).tempered(4.0).deviations == (4.0,)
-    assert BinaryLayer(3).tempered(4.0) == BinaryLayer(3)
-
-
 def test_kinds_are_known_by_name():
-    assert [as_layer(kind, 2) for kind in ("binary", "spin", "gaussian")] == [
-        BinaryLayer(2),
-        SpinLayer(2),
-        GaussianLayer(2),
+    assert [as_units(kind, 2) for kind in ("binary", "spin", "gaussian")] == [
+        BinaryUnits(2),
+        SpinUnits(2),
+        GaussianUnits(2),
     ]
     with pytest.raises(ArgumentError, match="positive numbers"):
-        GaussianLayer(2, (1.0, -1.0))
+        GaussianUnits(2, (1.0, -1.0))
 
 
-@pytest.mark.parametrize("layer", [BinaryLayer(2), SpinLayer(2)], ids=lambda layer: layer.kind)
+@pytest.mark.parametrize("layer", [BinaryUnits(2), SpinUnits(2)], ids=lambda layer: layer.kind)
 def test_fields_of_means_at_either_end_are_finite(layer):
-    ends = layer.enumerate(0, 4)[[0, 3]].astype(float)
+    ends = all_values(layer)[[0, 3]]
     fields = layer.fields_of(ends)
     assert np.isfinite(fields).all()
     np.testing.assert_allclose(fields[0], -fields[1], rtol=1e-3)
     np.testing.assert_allclose(layer.means(fields), ends, atol=1e-3)
 
 
-@pytest.mark.parametrize("layer", [BinaryLayer(3), SpinLayer(3)], ids=lambda layer: layer.kind)
+@pytest.mark.parametrize("layer", [BinaryUnits(3), SpinUnits(3)], ids=lambda layer: layer.kind)
 def test_means_of_rows_with_holes_are_those_of_what_they_show(layer, rng):
-    states = layer.enumerate(0, 8).astype(np.int8)[rng.integers(0, 8, 40)]
+    states = all_values(layer).astype(np.int8)[rng.integers(0, 8, 40)]
     missing = rng.random(states.shape) < 0.3
     missing[:, 2] = True
     rows = rows_of(layer, states, missing)
@@ -156,3 +156,13 @@ def test_means_of_rows_with_holes_are_those_of_what_they_show(layer, rng):
     shown = [states[~missing[:, i], i].mean() for i in range(2)]
     np.testing.assert_allclose(found[:2], shown, atol=1e-12)
     assert found[2] == layer.means(np.zeros((1, 3)))[0, 2]  # never seen: as likely as not
+
+
+def test_joint_states_are_numbered_with_the_first_unit_lowest():
+    layers = CategoricalUnits((2, 3)), SpinUnits(2)
+    whole = enumerate_values(layers, 0, 24)
+    assert len(np.unique(np.hstack(whole), axis=0)) == count_states(layers) == 24
+    for part, every in zip(enumerate_values(layers, 5, 9), whole, strict=True):
+        np.testing.assert_array_equal(part, every[5:9])
+    np.testing.assert_array_equal(whole[0][:3], layers[0].encode(np.array([[0, 0], [1, 0], [0, 1]])))
+    assert count_states([GaussianUnits(1), *layers]) == np.inf

@@ -1,0 +1,1 @@
+"""Layers of units: their kinds, stacks of them, and belief networks."""

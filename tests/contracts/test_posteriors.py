@@ -1,0 +1,123 @@
+"""Every way to sum out what rows do not show, against the sum over all states that agree with each row."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.inference import posterior as module
+from gibbsian.inference.completions import value_indicators
+from gibbsian.inference.posterior import InParts, Listed, OneByOne, Posterior, posterior, split_rows
+from systems import exact_law, models_with_domains, random_model_of
+
+GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
+MODELS = {f"{name}-{domain.name}": (name, domain) for name, domain in models_with_domains(5)}
+
+
+def together(family, x, missing):
+    """The rows that are cheap together, which must be all of these."""
+    light, rows, _ = split_rows(family, x, missing)
+    assert len(light) == len(x)
+    return rows
+
+
+def in_parts(family, x, missing):
+    """Every other row by itself."""
+    odd, even = np.arange(len(x)) % 2 == 1, np.arange(len(x)) % 2 == 0
+    parts = [(odd, Listed), (even, OneByOne)]
+    return InParts(family, [(np.flatnonzero(rows), kind(family, x[rows], missing[rows])) for rows, kind in parts])
+
+
+KINDS = {"together": together, "listed": Listed, "one-by-one": OneByOne, "in-parts": in_parts, "chosen": posterior}
+CASES = [(kind, name) for kind in KINDS for name in MODELS]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
+def bound(request, rng):
+    """A model at other parameters than those of the family, rows with missing cells, and these bound."""
+    kind, (name, domain) = request.param[0], MODELS[request.param[1]]
+    model = random_model_of(name, GRAPH, rng, domain, scale=0.8)
+    x = domain.from_codes(rng.integers(0, domain.cardinalities(5), size=(30, 5)).astype(np.int8))
+    missing = rng.random(x.shape) < 0.4
+    missing[0], missing[1] = False, True
+    if kind in {"one-by-one", "in-parts"}:  # a row by itself lacks something
+        missing[~missing.any(axis=1), 2] = True
+    rows = KINDS[kind](model.family, x, missing)
+    return model.replace(rng.normal(scale=0.8, size=model.theta.size)), x, missing, rows
+
+
+def agreeing(model, x, missing):
+    """For each row the states that agree with what it shows, and their weights."""
+    states, probabilities, log_partition = exact_law(model)
+    weights = probabilities * np.exp(log_partition)
+    for row, hidden in zip(x, missing, strict=True):
+        same = ((states == row) | hidden).all(axis=1)
+        yield states[same], weights[same]
+
+
+def test_evidence_is_the_sum_over_what_is_missing(bound):
+    model, x, missing, rows = bound
+    assert isinstance(rows, Posterior)
+    assert rows.n_rows == len(x)
+    assert rows.seconds > 0
+    expected = [np.log(weights.sum()) for _, weights in agreeing(model, x, missing)]
+    np.testing.assert_allclose(rows.log_evidence(model.theta), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("signs", [1.0, -1.0])
+def test_expected_statistics_are_weighted_sums(bound, signs, rng):
+    """Weights of either sign: differences of rows have both."""
+    model, x, missing, rows = bound
+    share = rng.random(len(x)) * np.where(np.arange(len(x)) % 3, 1.0, signs)
+    share[2] = 0.0
+    evidence, statistics = rows.expect(model.theta, share)
+    np.testing.assert_array_equal(evidence, rows.log_evidence(model.theta))
+    means = [model.mean_statistics(states, weights) for states, weights in agreeing(model, x, missing)]
+    np.testing.assert_allclose(statistics, share @ means, atol=1e-11)
+
+
+def test_statistics_are_the_slope_of_the_evidence(bound, rng):
+    model, _, _, rows = bound
+    share, direction, step = rng.random(rows.n_rows), rng.normal(size=model.theta.size), 1e-5
+    up, down = (share @ rows.log_evidence(model.theta + sign * step * direction) for sign in (1, -1))
+    assert rows.expect(model.theta, share)[1] @ direction == pytest.approx((up - down) / (2 * step), abs=1e-7)
+
+
+def test_cells_have_their_probabilities(bound):
+    model, x, missing, rows = bound
+    found = rows.cell_probabilities(model.theta)
+    for own, (states, weights) in zip(found, agreeing(model, x, missing), strict=True):
+        expected = weights @ value_indicators(model.domain, states) / weights.sum()
+        np.testing.assert_allclose(own, expected, atol=1e-11)
+
+
+def test_rows_that_lack_the_same_cells_share_an_engine(rng, monkeypatch):
+    model = random_model_of("pairwise", GRAPH, rng)
+    missing = np.repeat([[True, True, False, False, False], [False, True, False, True, False]], 10, axis=0)
+    x = np.where(rng.random(missing.shape) < 0.5, np.int8(1), np.int8(-1))
+    rows, planned = OneByOne(model.family, x, missing), []
+    plan = module.plan_exact
+    monkeypatch.setattr(module, "plan_exact", lambda *args, **how: planned.append(args) or plan(*args, **how))
+    for _ in range(3):
+        rows.log_evidence(model.theta)
+    assert len(planned) == 2
+
+
+def test_completions_that_are_not_kept_are_listed_again(rng, monkeypatch):
+    model = random_model_of("markov-random-field", GRAPH, rng, gb.domain.Categories((3, 2, 2, 3, 2)))
+    x = rng.integers(0, 2, size=(20, 5)).astype(np.int8)
+    missing, share = rng.random(x.shape) < 0.4, rng.random(20)
+    kept = Listed(model.family, x, missing)
+    evidence, statistics = kept.expect(model.theta, share)
+    monkeypatch.setattr(module, "MOST_KEPT_BYTES", 0.0)
+    monkeypatch.setattr(module, "LISTED_AT_ONCE", 10)
+    again, others = Listed(model.family, x, missing).expect(model.theta, share)
+    np.testing.assert_array_equal(again, evidence)
+    np.testing.assert_allclose(others, statistics, atol=1e-12)
+    np.testing.assert_array_equal(Listed(model.family, x, missing).log_evidence(model.theta), evidence)
+
+
+def test_rows_beyond_the_time_are_refused(rng):
+    model = random_model_of("pairwise", gb.graphs.complete(40), rng)
+    rows = posterior(model.family, np.ones((1, 40), np.int8), np.ones((1, 40), bool), max_seconds=0.1)
+    with pytest.raises(gb.errors.TooExpensiveError, match="exact inference on 40 variables would take"):
+        rows.log_evidence(model.theta)
