@@ -103,8 +103,12 @@ def visible_rows(model):
 
 def truth_of(model, rows):
     """The log-weight of every row, hidden units summed out term by term."""
-    if isinstance(model, Model):
+    if isinstance(model.family, MixtureOfFamily):
+        return logsumexp(answers_about(model).log_joint(rows), axis=1)
+    if isinstance(model.family, MixtureFamily):
         return model.family.log_evidence(model.theta, rows.codes)
+    if isinstance(model, Model):
+        return model.family.log_evidence(model.theta, model.family.layers[0].encode(rows.codes))
     if not (hasattr(model, "factors") and model.n_hidden):
         return model.log_weights(rows.states)
     hidden = all_states(model.n_hidden, model.domain.take(np.arange(rows.n_variables, model.n_variables)))
