@@ -115,11 +115,7 @@ class FactorFamily(Protocol):
 
 @runtime_checkable
 class TransformFamily(Protocol):
-    """A family whose members' log-weights of all states may be one fast transform of theta."""
-
-    @property
-    def has_fast_transform(self) -> bool:
-        """Whether they are."""
+    """A family whose members' log-weights of all states are one fast transform of theta, if it says so."""
 
     def log_weight_table(self) -> np.ndarray:
         """Return the log-weights of all states by their numbers; variable 0 is the most significant digit."""
