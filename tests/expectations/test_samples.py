@@ -40,7 +40,7 @@ def test_real_values_come_in_through_a_dataset():
         spatial_statistics(model, numbers)
     data = gb.Dataset.read(numbers, coding=coding)
     by_data, by_codes = (spatial_statistics(model, given) for given in (data, codes))
-    assert by_data.mean == pytest.approx(by_codes.mean, abs=1e-15)
+    assert by_data.value == pytest.approx(by_codes.value, abs=1e-15)
     assert by_data.stderr == pytest.approx(by_codes.stderr, abs=1e-15)
 
 
@@ -67,7 +67,7 @@ def test_repeats_count_as_rows(rng):
     states, repeats = rng.choice([-1, 1], (5, 6)).astype(np.int8), np.array([3, 1, 2, 1, 4])
     together = spatial_statistics(model, Samples(states, repeats=repeats))
     apart = spatial_statistics(model, Samples(np.repeat(states, repeats, axis=0)))
-    assert together.mean == pytest.approx(apart.mean, abs=1e-13)
+    assert together.value == pytest.approx(apart.value, abs=1e-13)
     assert together.stderr == pytest.approx(apart.stderr, abs=1e-13)
     assert Samples(states, repeats=repeats).effective_sample_size == pytest.approx(11.0)
 
@@ -178,7 +178,7 @@ def test_unusable_functions_are_refused(function, nodes, match):
 
 def test_functions_without_a_signature_are_called():
     model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
-    assert expect_of(model, max, [0, 1], np.ones((3, 4))).mean == pytest.approx(0.5)
+    assert expect_of(model, max, [0, 1], np.ones((3, 4))).value == pytest.approx(0.5)
 
 
 def test_several_regions_of_a_function_must_be_named():

@@ -392,8 +392,8 @@ def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
     _, state = expectation(model, start)
     restored = unpack(start, pack(state))
     assert restored.n_calls == 1
-    assert np.array_equal(expectation(model, state)[0].mean, expectation(model, restored)[0].mean)
-    assert not np.array_equal(expectation(model, state)[0].mean, expectation(model, start)[0].mean)
+    assert np.array_equal(expectation(model, state)[0].value, expectation(model, restored)[0].value)
+    assert not np.array_equal(expectation(model, state)[0].value, expectation(model, start)[0].value)
 
 
 def test_expectation_warns_when_a_walker_holds_the_weight(rng):

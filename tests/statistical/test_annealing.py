@@ -137,7 +137,7 @@ def test_expectations_are_covered_by_their_errors(model):
     z = []
     for seed in SEEDS:
         estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
-        z.append((estimate.mean - truth) / estimate.stderr)
+        z.append((estimate.value - truth) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2
 

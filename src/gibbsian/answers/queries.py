@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.domain import CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError, notify
+from gibbsian.estimate import Estimate
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
+from gibbsian.resources import row_blocks
 from gibbsian.samplers import Annealing, draw
 from gibbsian.startup import entr
 
@@ -41,58 +42,29 @@ SUM_TOLERANCE = 1e-6
 Given = Mapping[int, int]
 
 
-class Nats(float):
-    """A number in nats with its standard error, which is zero where it is exact.
-
-    Examples
-    --------
-    >>> from gibbsian.answers import Nats
-    >>> half = Nats(0.5, 0.01)
-    >>> half + 1, half.stderr
-    (1.5, 0.01)
-    """
-
-    stderr: float
-
-    def __new__(cls, value: float, stderr: float = 0.0) -> Nats:
-        """Return a number that knows its error."""
-        self = super().__new__(cls, value)
-        self.stderr = float(stderr)
-        return self
-
-    def __repr__(self) -> str:
-        return f"{float(self)!r} nats" + (f" (standard error {self.stderr:.2g})" if self.stderr else "")
-
-    def _repr_html_(self) -> str:
-        return repr(self)
-
-    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]  # of what is made of two numbers
-        return float(self), self.stderr
-
-
 class Divergence(NamedTuple):
     """How far two distributions are from each other, in nats.
 
     Parameters
     ----------
-    forward : Nats
+    forward : Estimate
         ``KL(this || other)``: what is lost when the other stands for this one.
-    backward : Nats
+    backward : Estimate
         ``KL(other || this)``.
-    jensen_shannon : Nats
+    jensen_shannon : Estimate
         The mean divergence of both from their mean, at most log 2.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> model = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-    >>> round(model.divergence([[0.25, 0.25], [0.25, 0.25]]).forward, 4)
+    >>> round(model.divergence([[0.25, 0.25], [0.25, 0.25]]).forward.value, 4)
     0.0541
     """
 
-    forward: Nats
-    backward: Nats
-    jensen_shannon: Nats
+    forward: Estimate
+    backward: Estimate
+    jensen_shannon: Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +192,7 @@ class Queries:
         return model.domain.to_codes(states.reshape(-1, model.n_variables)).reshape(states.shape)
 
     # -- information --------------------------------------------------------------------------------------------------
-    def information(self, terms: Sequence[tuple[int, Sequence[int]]], given: Given) -> Nats:
+    def information(self, terms: Sequence[tuple[int, Sequence[int]]], given: Given) -> Estimate:
         """Return a sum of joint entropies with signs, given values of other variables.
 
         ``H(a | c) = H(a, c) - H(c)`` and ``I(a; b | c) = H(a, c) + H(b, c) - H(a, b, c) - H(c)``.
@@ -228,11 +200,11 @@ class Queries:
         rest, place = self._rest(given)
         placed = [(sign, [place[node] for node in nodes]) for sign, nodes in terms if len(nodes)]
         return self._answered(
-            lambda: Nats(max(0.0, sum(sign * _exact_entropy(rest, nodes) for sign, nodes in placed))),
+            lambda: Estimate(max(0.0, sum(sign * _exact_entropy(rest, nodes) for sign, nodes in placed))),
             lambda: self._sampled_information(rest, placed),
         )
 
-    def _sampled_information(self, rest: Any, terms: list[tuple[int, list[int]]]) -> Nats:
+    def _sampled_information(self, rest: Any, terms: list[tuple[int, list[int]]]) -> Estimate:
         """Return the mean of minus the log-probabilities of drawn states: summed, or counted where values are few."""
         union = sorted({node for _, nodes in terms for node in nodes})
         codes = self._draws(rest, union)
@@ -249,7 +221,7 @@ class Queries:
                 signs += sign
         log_z, spread = self._log_partition(rest) if signs else (0.0, 0.0)
         mean = each.mean() + bias + signs * log_z
-        return Nats(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * spread) ** 2))
+        return Estimate(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * spread) ** 2))
 
     def _log_partition(self, model: Any) -> tuple[float, float]:
         """Return log Z with an error: none where it is summed, half of what lies between two sides else."""
@@ -283,7 +255,7 @@ class Queries:
         for block in row_blocks(int(size), len(nodes)):
             codes = digits(np.arange(block.start, block.stop), self.sizes[list(nodes)])
             totals += _divergence_terms(log_weights_of(self.model, codes, nodes) - log_z, logs(codes))
-        return Divergence(*(Nats(max(total, 0.0)) for total in totals))
+        return Divergence(*(Estimate(max(total, 0.0)) for total in totals))
 
     def _sampled_divergence(self, other: Any, numbers: Sequence[np.ndarray]) -> Divergence:
         n, back = range(len(numbers)), [np.argsort(number) for number in numbers]
@@ -299,9 +271,9 @@ class Queries:
         halves = [np.logaddexp(0.0, sign * ratio).mean(axis=1) for sign, ratio in zip((-1, 1), ratios, strict=True)]
         middle = math.log(2.0) - 0.5 * (halves[0].mean() + halves[1].mean())
         return Divergence(
-            Nats(forward.mean(), math.hypot(_stderr(forward), error)),
-            Nats(backward.mean(), math.hypot(_stderr(backward), error)),
-            Nats(middle, 0.5 * np.sqrt(_stderr(halves[0]) ** 2 + _stderr(halves[1]) ** 2 + error**2)),
+            Estimate(forward.mean(), math.hypot(_stderr(forward), error)),
+            Estimate(backward.mean(), math.hypot(_stderr(backward), error)),
+            Estimate(middle, 0.5 * np.sqrt(_stderr(halves[0]) ** 2 + _stderr(halves[1]) ** 2 + error**2)),
         )
 
 

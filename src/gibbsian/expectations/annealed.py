@@ -8,7 +8,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
@@ -41,9 +42,10 @@ class AnnealedImportance:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = AnnealedImportance()
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
-    >>> abs(estimate.log_partition - np.log(4 * np.cosh(0.5))) < 4 * estimate.log_partition_stderr < 0.02
+    >>> log_z = estimate.parts["log_partition"]
+    >>> abs(log_z.value - np.log(4 * np.cosh(0.5))) < 4 * log_z.stderr < 0.02
     True
     """
 
@@ -83,9 +85,12 @@ class AnnealedImportance:
         if self.warn and run.trouble:
             notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
         mean, stderr = weighted_statistics(model, run)
-        numbers = {"effective_sample_size": run.effective_sample_size, "pareto_k": run.pareto_k}
-        estimate = Estimate(mean, stderr, run.log_partition, numbers, run.log_partition_stderr)
-        return estimate, state._replace(n_calls=state.n_calls + 1)
+        parts = {
+            "log_partition": Estimate(run.log_partition, run.log_partition_stderr),
+            "effective_sample_size": run.effective_sample_size,
+            "pareto_k": run.pareto_k,
+        }
+        return Estimate(mean, stderr, parts), state._replace(n_calls=state.n_calls + 1)
 
 
 def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.there import GoesOn, There, ThereState
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
@@ -56,7 +57,7 @@ class MonteCarlo:
     >>> expectation = gb.expectations.MonteCarlo()
     >>> state = expectation.init(model, None, np.random.default_rng(0))
     >>> estimate, state = expectation(model, state)
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
 
@@ -79,7 +80,7 @@ class MonteCarlo:
         """Run the chains on under `model` and return the mean statistics over their draws."""
         burn_in = self.burn_in if state.fresh else 0
         draws, chains = keep_draws(self.sampler, model, state.chains, self.n_steps, burn_in)
-        estimate = Estimate(*chain_means(model, draws), diagnostics=judged(self, model, draws))
+        estimate = Estimate(*chain_means(model, draws), judged(self, model, draws))
         return estimate, MonteCarloState(chains, fresh=False)
 
 
@@ -100,7 +101,7 @@ class RestartedChains:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.2])
     >>> expectation = RestartedChains(n_steps=10, n_chains=10_000)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.2)) < 0.05)
+    >>> bool(abs(estimate.value[2] - np.tanh(0.2)) < 0.05)
     True
     """
 
@@ -163,7 +164,7 @@ class PersistentChains(GoesOn):
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = PersistentChains(n_chains=10_000, n_steps=20)
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
 

@@ -22,7 +22,7 @@ from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
 from gibbsian.backends.parallel import map_in_order, n_threads
 from gibbsian.domain import BINARY, SPIN, Domain
-from gibbsian.expectations.base import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.expectations.regions import (
     ForestAround,
     IndependentNeighbours,

@@ -19,7 +19,7 @@ import numpy as np
 
 from gibbsian.backends.numba.spatial import accumulate_rows
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.base import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.expectations.region_sums import RegionPlan, conditional_tables, plan_region
 from gibbsian.expectations.regions import Region, RegionRule, Target
 from gibbsian.expectations.samples import Samples

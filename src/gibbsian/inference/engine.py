@@ -13,6 +13,8 @@ import numpy as np
 from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models import Model
+from gibbsian.models.base import ExponentialFamily
+from gibbsian.models.family import Model as Pair
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
 
@@ -165,7 +167,8 @@ class ExactAnswers(ABC, Generic[AnyEngine]):
     @cached_property
     def model(self) -> Any:
         """The distribution asked about."""
-        return self.engine.family.replace(self.theta)
+        family = self.engine.family
+        return family.replace(self.theta) if isinstance(family, ExponentialFamily) else Pair(family, self.theta)
 
     def checked(self) -> Self:
         """Return the answers, or refuse them where sums are no integrals (see `quadrature`)."""

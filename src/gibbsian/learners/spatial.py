@@ -80,7 +80,7 @@ class SpatialPCD(ChainRecipe):
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]] * 20
     >>> bm = gb.BoltzmannMachine(learner="smci-pcd", random_state=0).fit(rows)
-    >>> bool(abs(bm.expect().mean - 0.2).max() < 0.02)                            # the data's moments are 0.2
+    >>> bool(abs(bm.expect().value - 0.2).max() < 0.02)                            # the data's moments are 0.2
     True
 
     Notes

@@ -332,7 +332,7 @@ def fields_alone(self: object) -> dict[str, object]:
     return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
 
-def keeps(family: object, protocol: type) -> bool:
+def keeps(family: Any, protocol: Any) -> bool:
     """Say whether a family keeps a protocol that has methods alone; quicker than `isinstance`, which looks each time.
 
     Examples
@@ -342,9 +342,10 @@ def keeps(family: object, protocol: type) -> bool:
     >>> keeps(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family, FactorFamily)
     True
     """
-    return _class_keeps(type(family), protocol)
+    kind: Any = type(family)
+    return _class_keeps(kind, protocol)
 
 
 @cache
-def _class_keeps(kind: type, protocol: type) -> bool:
+def _class_keeps(kind: Any, protocol: Any) -> bool:
     return issubclass(kind, protocol)
