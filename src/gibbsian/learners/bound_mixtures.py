@@ -112,7 +112,7 @@ class BoundMixture:
     has_sums: ClassVar[bool] = True
 
     @classmethod
-    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator, components: None) -> Self:
+    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator, components: Any = None) -> Self:
         """Bind all rows."""
         if not (data.on_cluster or data.on_disk):
             return cls.of_rows(family, data, hard)
