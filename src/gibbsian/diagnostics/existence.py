@@ -2,7 +2,7 @@
 
 The likelihood of an exponential family has a finite maximum exactly when the data's mean statistics lie in the
 relative interior of the set of all mean statistics (Barndorff-Nielsen 1978); the pseudolikelihood has one exactly
-when no direction has flip costs on the data that are all zero or positive and not all zero, as in logistic
+when no direction has conditional costs on the data that are all zero or positive and not all zero, as in logistic
 regression (Albert and Anderson 1984). Either way a direction that breaks the condition is found, or excluded, by
 one linear programme.
 """
