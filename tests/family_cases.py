@@ -21,6 +21,7 @@ from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily, KMeansFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables
@@ -152,6 +153,15 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
             DIRECTIONS,
             [2.0, 5.0],
             columns=NUMBERS / np.linalg.norm(NUMBERS, axis=1, keepdims=True),
+        ),
+    },
+    "machine-mixture": {
+        "two pairwise models": mixture(
+            MixtureOfFamily(2, Variables.spins(3), (gb.PairwiseModel.zeros(gb.graphs.complete(3)),) * 2),
+            [0.3, 0.7],
+            [0.5, 2.5],
+            np.linspace(-1.0, 1.0, 12),
+            columns=every_row(Variables.spins(3)),
         ),
     },
     "categorical-mixture": {
