@@ -9,6 +9,7 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.inference import ENGINES, exact, plan_exact, predict_cost
 from gibbsian.models import FullSpanModel
+from gibbsian.models.family import Layered
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.units import as_units, states_of
 from layered_systems import all_values, network_of, random_machine, stack
@@ -63,10 +64,10 @@ def answers(request, rng):
 
 def visible_law(model):
     """All states of the visible variables, their probabilities, and log Z."""
-    if not hasattr(model, "folded"):
+    if not isinstance(model.family, Layered):
         return exact_law(model)
-    states = states_of(model.visible, all_values(model.visible))
-    log_weights = model.log_weights(states)
+    values = all_values(model.family.layers[0])
+    states, log_weights = states_of(model.family.layers[0], values), model.family.log_evidence(model.theta, values)
     log_partition = float(np.logaddexp.reduce(log_weights))
     return states, np.exp(log_weights - log_partition), log_partition
 

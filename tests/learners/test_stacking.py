@@ -78,7 +78,7 @@ def test_missing_cells_are_filled_for_the_layers_above():
             Stacking(alone=Minibatch(max_iter=20, batch_size=20, learning_rate=0.2, n_chains=100), together=joint),
             model,
             rows,
-            rng_of(0),
+            rng_of(1),
         )
         assert len(fit.trace) == n_epochs
         whole = model.replace(fit.model.theta)

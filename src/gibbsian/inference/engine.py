@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models import Model
-from gibbsian.models.family import Family
+from gibbsian.models import family as families
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
 
@@ -166,7 +166,8 @@ class ExactAnswers(ABC, Generic[AnyEngine]):
     @cached_property
     def model(self) -> Any:
         """The distribution asked about."""
-        return self.engine.family.replace(self.theta)
+        family = self.engine.family
+        return families.Model(family, self.theta) if isinstance(family, families.Family) else family.replace(self.theta)
 
     @cached_property
     @abstractmethod
@@ -286,7 +287,7 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
         if cost.fits(max_seconds, limit):
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
-    n_variables = len(family.variables) if isinstance(family, Family) else family.n_variables
+    n_variables = len(family.variables) if isinstance(family, families.Family) else family.n_variables
     raise TooExpensiveError(
         f"exact inference on {n_variables} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
