@@ -128,7 +128,7 @@ def expectation(family: str, number: int, method: str) -> Outcome:
     # as many draws as the others have sweeps; each draw of layers is a chain of a thousand steps
     asked = (method, None) if method != "auto" else ("auto", 5000 if hasattr(model, "joint") else 50_000)
     found, flagged, seconds = watched(lambda: answers.expect(rng, *asked))
-    held = np.abs(found.mean - truth) <= 2.0 * found.stderr + 1e-9
+    held = np.abs(found.value - truth) <= 2.0 * found.stderr + 1e-9
     return Outcome(float(held.mean()), flagged, float(4.0 * np.median(found.stderr)), seconds)
 
 

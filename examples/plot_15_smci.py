@@ -25,7 +25,7 @@ for n in sizes:
     plain = [np.abs(model.statistics(x).mean(axis=0) - truth)[pairs].mean() for x in draws]
     errors["Monte Carlo"].append(np.mean(plain))
     for name, region in regions.items():
-        means = [gb.expectations.spatial_statistics(model, x, region=region).mean for x in draws]
+        means = [gb.expectations.spatial_statistics(model, x, region=region).value for x in draws]
         errors[name].append(np.mean([np.abs(mean - truth)[pairs].mean() for mean in means]))
 
 fig, ax = plt.subplots(figsize=(6, 4.4))

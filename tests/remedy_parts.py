@@ -598,6 +598,17 @@ ENGINES = [
         says="`moments`",
     ),
     swap(
+        "a density narrower than its nodes",
+        lambda n_nodes: gb.inference.exact(
+            models.PotentialField.build(
+                ["squared-difference"], chain(2), domain.Continuum("interval", 0.0, 1.0, n_nodes), theta=[-5000.0]
+            )
+        ),
+        24,
+        127,
+        says="more of them",
+    ),
+    swap(
         "missing Gaussian cells of layers",
         lambda rows: rbm(NUMBERS, visible="gaussian").score(rows),
         NUMBERS.mask(NUMBERS > 1.5),

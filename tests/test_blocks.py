@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gibbsian.backends import parallel
 from gibbsian.backends.parallel import in_slices, kept_threads, limited_threads, map_in_order, n_threads
-from gibbsian.blocks import row_blocks
+from gibbsian.resources import row_blocks
 
 
 @given(st.integers(0, 500), st.integers(1, 50), st.integers(1, 2000), st.integers(1, 20))

@@ -72,6 +72,6 @@ def test_html_in_values_and_names_is_text():
     assert HOSTILE not in rows._repr_html_()
 
 
-def test_nats_show_their_error():
-    assert repr(gb.answers.Nats(0.5, 0.01)) == "0.5 nats (standard error 0.01)"
-    assert repr(gb.answers.Nats(0.5)) == "0.5 nats"
+def test_estimates_show_their_errors():
+    assert repr(gb.Estimate(0.5, 0.01)) == "Estimate(value=0.5, standard_error=0.01)"
+    assert repr(gb.Estimate(0.5, None)) == "Estimate(value=0.5, standard_error='not known')"

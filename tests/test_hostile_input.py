@@ -146,7 +146,7 @@ class TestQuestions:
         # the gradient is that of theta / T, so a step of the default size would run away
         learner = gb.learners.Minibatch(learning_rate=1e-17, max_iter=4)
         machine = gb.RestrictedBoltzmannMachine(2, learner=learner, temperature=1e-8, random_state=0).fit(X)
-        assert np.isfinite(machine.expect(n_samples=200).mean).all()
+        assert np.isfinite(machine.expect(n_samples=200).value).all()
 
     def test_holes_of_gaussian_units(self):
         rows = table("gaussian")

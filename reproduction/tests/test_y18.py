@@ -116,8 +116,8 @@ def test_forests_that_share_boundaries_give_the_usual_estimates():
     expectation = FixedForests(guide)
     estimate, _ = expectation(network, expectation.init(network, data, rng))
     plan = gb.expectations.plan_regions(guide, "forest")
-    usual = gb.expectations.spatial_statistics(network, data, plan=plan).mean
-    np.testing.assert_allclose(estimate.mean, usual, atol=1e-14)
+    usual = gb.expectations.spatial_statistics(network, data, plan=plan).value
+    np.testing.assert_allclose(estimate.value, usual, atol=1e-14)
 
 
 @pytest.mark.parametrize("method", ["mple", "rm", "mpf", "1-smci"])
@@ -144,7 +144,7 @@ def test_estimators_are_the_library_s():
     found = estimators_of(network)
     for number in (0, 12345, 2**16 - 1):
         row = (2 * ((number >> np.arange(16)) & 1) - 1)[None].astype(np.int8)
-        first = gb.expectations.spatial_statistics(network, row, 1).mean
+        first = gb.expectations.spatial_statistics(network, row, 1).value
         np.testing.assert_allclose(found.smci[:, number], first, atol=1e-12)
         data = gb.Dataset.read(np.vstack([row, -row]), coding="spin")  # both signs, the same products
         _, slope = gb.objectives.Pseudolikelihood().bind(network, data)(network.theta)

@@ -95,7 +95,7 @@ def test_second_order_with_shared_boundaries_is_the_general_one(kind):
     network = draw_network(kind, rng)
     samples = [gb.inference.exact(network).sample(size, rng) for size in (3, 8)]
     for found, rows in zip(second_order(network, samples), samples, strict=True):
-        np.testing.assert_allclose(found, gb.expectations.spatial_statistics(network, rows, 2).mean, atol=1e-12)
+        np.testing.assert_allclose(found, gb.expectations.spatial_statistics(network, rows, 2).value, atol=1e-12)
 
 
 def test_fewer_temperatures_leave_the_weights_as_even():
@@ -218,7 +218,7 @@ def test_tables_of_the_theorems_give_the_library_s_estimates(kind):
     usual = gb.expectations.expect_of(
         model, lambda a, b: a * b, target, (2 * states - 1).astype(np.int8), lambda graph, wanted: rule[wanted]
     )
-    assert found == pytest.approx(float(usual.mean), abs=1e-12)
+    assert found == pytest.approx(float(usual.value), abs=1e-12)
 
 
 def test_variance_of_the_whole_region_is_zero():

@@ -46,6 +46,7 @@ from gibbsian.estimators import (
     fit as fit,
     load as load,
 )
+from gibbsian.estimate import Estimate as Estimate
 from gibbsian.graphs import Graph as Graph
 from gibbsian.models import (
     FullSpanModel as FullSpanModel,

@@ -1,4 +1,4 @@
-"""Memory is asked for before it is taken.
+"""Memory is asked for before it is taken, and work on many rows goes through the cache a block at a time.
 
 Anything that allocates in proportion to the data, the model or 2^n calls `require_memory` first, so a request that
 cannot fit ends in one sentence with the number in it and not in a killed process.
@@ -9,13 +9,20 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
 
 # Leave room for the interpreter, BLAS buffers and whatever else runs beside us.
 USABLE_SHARE = 0.8
+# About this many cells at a time, and rows at least: long enough for BLAS, short enough to stay near the cache.
+BLOCK_CELLS = 2**18
+LEAST_ROWS = 128
+# Up to so many multiplications BLAS takes matrices as they are; larger ones it rearranges first, for as long again.
+PLAIN_PRODUCT = 10**6
 
 
 def format_bytes(n_bytes: float) -> str:
@@ -85,3 +92,21 @@ def _meminfo_available() -> int:
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return 4 * 2**30  # a system that tells nothing: assume a small laptop
+
+
+def row_blocks(
+    n_rows: int, n_columns: int, max_cells: int = BLOCK_CELLS, least_rows: int = LEAST_ROWS
+) -> Iterator[slice]:
+    """Cut `n_rows` rows into slices of about `max_cells` cells.
+
+    The cut depends on nothing else, so sums over blocks are reproducible.
+    """
+    size = max(least_rows, max_cells // max(1, n_columns))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def spans(lengths: Iterable[int]) -> list[slice]:
+    """Return where parts of these lengths stand, one after the other."""
+    ends = [0, *accumulate(int(length) for length in lengths)]
+    return [slice(start, end) for start, end in pairwise(ends)]

@@ -46,8 +46,8 @@ def slack(interval: LogPartitionInterval) -> float:
 )
 def test_every_method_takes_a_number_of_samples(machine, method):
     estimate = machine.expect(method, n_samples=400 if method == "ais" else 2500)
-    truth = machine.expect("exact").mean
-    assert (np.abs(estimate.mean - truth) <= 5 * estimate.stderr + 1e-3).all()
+    truth = machine.expect("exact").value
+    assert (np.abs(estimate.value - truth) <= 5 * estimate.stderr + 1e-3).all()
 
 
 def test_errors_shrink_with_the_number_of_samples(machine):
@@ -58,13 +58,13 @@ def test_errors_shrink_with_the_number_of_samples(machine):
 def test_auto_with_a_number_samples(machine):
     assert machine.expect().is_exact
     assert not machine.expect(n_samples=900).is_exact
-    np.testing.assert_array_equal(machine.expect(n_samples=900).mean, machine.expect("monte-carlo", 900).mean)
+    np.testing.assert_array_equal(machine.expect(n_samples=900).value, machine.expect("monte-carlo", 900).value)
 
 
 def test_an_expectation_object_takes_a_number_too(machine):
     few = machine.expect(MonteCarlo(burn_in=10, warn=False), n_samples=64)
     np.testing.assert_array_equal(
-        few.mean, machine.expect(MonteCarlo(n_chains=8, n_steps=8, burn_in=10, warn=False)).mean
+        few.value, machine.expect(MonteCarlo(n_chains=8, n_steps=8, burn_in=10, warn=False)).value
     )
 
 

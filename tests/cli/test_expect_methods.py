@@ -41,7 +41,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", SAMPLED)
 def test_every_method_agrees_with_the_exact_one(small, method):
     told = answer("expect", small / "m.gibbs", "--method", method, "--samples", "2000", "--seed", "0")
-    truth = gb.load(small / "m.gibbs").expect("exact").mean
+    truth = gb.load(small / "m.gibbs").expect("exact").value
     rows = told["means"] + told["pairs"]
     means, errors = (np.array([row[key] for row in rows]) for key in ("mean", "standard_error"))
     assert (errors >= 0).all()
@@ -70,7 +70,7 @@ def test_expectations_go_to_a_table(small):
     frame = pd.read_csv(small / "e.csv")
     assert list(frame.columns) == ["part_1", "part_2", "mean", "standard_error"]
     assert frame[["part_1", "part_2"]].fillna("").values.tolist()[5:8] == [["f", ""], ["a", "b"], ["a", "d"]]
-    np.testing.assert_allclose(frame["mean"], gb.load(small / "m.gibbs").expect("exact").mean)
+    np.testing.assert_allclose(frame["mean"], gb.load(small / "m.gibbs").expect("exact").value)
 
 
 @pytest.mark.parametrize(

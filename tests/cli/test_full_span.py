@@ -59,7 +59,7 @@ def test_questions(folder, table):
         machine.pseudo_score(table)
     )
     means = {row["function"]: row["mean"] for row in answer("expect", folder / "model.gibbs")["functions"]}
-    assert sorted(means.values()) == pytest.approx(sorted(machine.expect().mean))
+    assert sorted(means.values()) == pytest.approx(sorted(machine.expect().value))
     rows = answer("sample", folder / "model.gibbs", "-n", "5", "--seed", "0")["values"]
     assert np.shape(rows) == (5, 5)
     assert answer("show", folder / "model.gibbs", "--method", "exact")["log_partition"]["exact"]

@@ -103,7 +103,7 @@ def test_expect_names_cliques(folder):
     told = answer("expect", folder / "model.gibbs")
     estimate = gb.load(folder / "model.gibbs").expect()
     assert [row["clique"] for row in told["cliques"]][-1] == ["b", "c", "d"]
-    assert [row["mean"] for row in told["cliques"]] == estimate.mean.tolist()
+    assert [row["mean"] for row in told["cliques"]] == estimate.value.tolist()
 
 
 def test_sample_impute_and_convert(folder, spins):

@@ -83,7 +83,7 @@ def test_expect(folder):
     estimate = gb.load(folder / "model.gibbs").expect("exact")
     assert [row["column"] for row in told["means"]] == NAMES
     assert [(row["first"], row["second"]) for row in told["pairs"]][:2] == [("a", "b"), ("a", "c")]
-    assert [row["mean"] for row in told["means"] + told["pairs"]] == estimate.mean.tolist()
+    assert [row["mean"] for row in told["means"] + told["pairs"]] == estimate.value.tolist()
     assert all(row["standard_error"] == 0 for row in told["pairs"])
 
 

@@ -100,7 +100,7 @@ def test_blocks_of_chains_go_where_all_of_them_would(client, monkeypatch, expect
     for k in range(3):
         model = start.replace(0.1 * k * np.arange(start.theta.size))
         (here, on_workers), both = zip(*(expectation(model, state) for state in both), strict=True)
-        np.testing.assert_allclose(on_workers.mean, here.mean, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(on_workers.value, here.value, rtol=0, atol=1e-14)
         np.testing.assert_allclose(on_workers.stderr, here.stderr, rtol=0.2, atol=0.01)
     whole, blocks = both[0], both[1].blocks
     if not hasattr(whole, "states"):

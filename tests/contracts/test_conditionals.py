@@ -131,7 +131,7 @@ def test_curvature_is_the_derivative_of_the_gradient(model, rows, loss, rng):
 @pytest.mark.parametrize("sizes", [(3, 2, 4, 3, 2), (2, 2, 1, 2, 2)])
 def test_operators_on_tables_of_pairs_agree(sizes, loss, rng, monkeypatch):
     monkeypatch.setattr("gibbsian.models.conditionals.tables.COST_CELLS", 60)
-    monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (2**18, 1))
+    monkeypatch.setattr("gibbsian.resources.row_blocks.__defaults__", (2**18, 1))
     scopes = [(0,), (2,), (3,), *map(tuple, GRAPH.edges.tolist())]  # not every variable has a table of its own
     field = gb.models.MarkovRandomField.on_cliques(scopes, 5, Categories(sizes))
     codes, theta = (rng.random((300, 5)) * sizes).astype(np.int8), rng.normal(size=field.theta.size)

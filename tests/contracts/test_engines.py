@@ -9,8 +9,8 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.inference import ENGINES, exact, plan_exact, predict_cost
 from gibbsian.models import FullSpanModel
-from gibbsian.models.family import Layered
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import LayeredFamily
 from gibbsian.models.layers.units import as_units, states_of
 from layered_systems import all_values, network_of, random_machine, stack
 from systems import ask, exact_law, models_with_domains, random_model_of
@@ -64,10 +64,11 @@ def answers(request, rng):
 
 def visible_law(model):
     """All states of the visible variables, their probabilities, and log Z."""
-    if not isinstance(model.family, Layered):
+    if not isinstance(model.family, LayeredFamily):
         return exact_law(model)
-    values = all_values(model.family.layers[0])
-    states, log_weights = states_of(model.family.layers[0], values), model.family.log_evidence(model.theta, values)
+    visible = model.family.layers[0]
+    states = states_of(visible, all_values(visible))
+    log_weights = model.family.log_evidence(model.theta, all_values(visible))
     log_partition = float(np.logaddexp.reduce(log_weights))
     return states, np.exp(log_weights - log_partition), log_partition
 

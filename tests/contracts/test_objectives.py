@@ -107,7 +107,7 @@ def test_many_rows_in_blocks_equal_one_block(objective, domain, rng, monkeypatch
     model = random_model(gb.graphs.complete(4), rng, domain)
     data = sampled_data(model, 200, rng)
     whole = value_and_gradient(objective, model, data)
-    monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (8, 1))
+    monkeypatch.setattr("gibbsian.resources.row_blocks.__defaults__", (8, 1))
     blocked = value_and_gradient(objective, model, data)
     assert blocked[0] == pytest.approx(whole[0], abs=1e-13)
     np.testing.assert_allclose(blocked[1], whole[1], atol=1e-13)

@@ -69,10 +69,10 @@ class TestAnswers:
         states, probabilities, _ = exact_law(fitted.model_)
         expected = fitted.model_.mean_statistics(states, probabilities)
         estimate = fitted.expect()
-        np.testing.assert_allclose(estimate.mean, expected, atol=1e-12)
-        assert not estimate.stderr.any()
+        np.testing.assert_allclose(estimate.value, expected, atol=1e-12)
+        assert estimate.is_exact
         sampled = fitted.expect("monte-carlo")
-        assert np.all(np.abs(sampled.mean - expected) < 5 * sampled.stderr)
+        assert np.all(np.abs(sampled.value - expected) < 5 * sampled.stderr)
         assert sampled.stderr.max() < 0.1
 
     @pytest.mark.parametrize("method", ["auto", "exact", "gibbs"])
@@ -102,7 +102,7 @@ class TestAnswers:
     def test_fit_matches_the_moments_of_the_data(self, fitted, rng):
         x = fitted.sample(400, random_state=1)
         refit = gb.BoltzmannMachine(learner="mle", tol=1e-9).fit(x)
-        np.testing.assert_allclose(refit.expect().mean, refit.model_.mean_statistics(x), atol=1e-8)
+        np.testing.assert_allclose(refit.expect().value, refit.model_.mean_statistics(x), atol=1e-8)
 
     def test_own_samples_are_not_cut_again(self, rng):
         machine = gb.BoltzmannMachine(coding=gb.data.Threshold(5.0), random_state=0).fit(rng.normal(size=(200, 4)) * 10)

@@ -209,7 +209,7 @@ class TestAnswers:
         assert list(machine.biases_.index) == ["x0", "x1", "x2", "h0", "h1"]
         assert machine.couplings_.loc["h1", "x0"] == machine.couplings_.loc["x0", "h1"] != 0
         assert set(machine.strongest_couplings()["second"]) >= {"h0", "h1"}
-        assert machine.expect().mean.size == machine.model_.theta.size
+        assert machine.expect().value.size == machine.model_.theta.size
 
 
 class TestOutOfReach:

@@ -95,7 +95,7 @@ class TestAnswers:
         rows, probabilities, _ = law(fitted)
         states = gb.Dataset.read(rows, coding=fitted.coding_)
         expected = fitted.model_.mean_statistics(states.states[states.row_of], probabilities)
-        np.testing.assert_allclose(fitted.expect().mean, expected, atol=1e-10)
+        np.testing.assert_allclose(fitted.expect().value, expected, atol=1e-10)
 
     def test_exact_samples_follow_the_law(self, fitted):
         rows, probabilities, _ = law(fitted)
@@ -128,7 +128,7 @@ class TestAnswers:
         )
         again.fit(data)
         np.testing.assert_allclose(
-            again.expect().mean, again.model_.mean_statistics(data.states, data.weights), atol=1e-6
+            again.expect().value, again.model_.mean_statistics(data.states, data.weights), atol=1e-6
         )
 
     def test_files_give_the_same_machine(self, fitted, tmp_path):

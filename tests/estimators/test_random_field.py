@@ -133,7 +133,7 @@ def test_a_lattice_from_the_command_line(rng, tmp_path):
     assert "equal" in printed("show", model)
     machine = gb.load(model)
     equal = np.mean([(rows[:, i] == rows[:, j]).sum() for i, j in machine.model_.graph.edges]) / 150
-    assert machine.expect().mean[2] / 7 == pytest.approx(equal, abs=1e-5)
+    assert machine.expect().value[2] / 7 == pytest.approx(equal, abs=1e-5)
     assert answer("score", model, path)["rows"] == 150
 
 

@@ -73,6 +73,6 @@ def test_wide_regions_are_summed_and_those_that_are_not_planar_refused(rng, monk
     model = random_model(graph, rng, bias=False)
     targets = gb.expectations.GivenRegions({(0, 1): range(36)})
     estimate = spatial_statistics(model, rng.choice([-1, 1], (3, 36)), targets)
-    assert estimate.mean[0] == pytest.approx(gb.inference.exact(model).moments[0], abs=1e-12)
+    assert estimate.value[0] == pytest.approx(gb.inference.exact(model).moments[0], abs=1e-12)
     with pytest.raises(TooExpensiveError, match="choose a smaller region"):
         gb.expectations.plan_regions(random_model(graph, rng), everything)

@@ -40,7 +40,7 @@ def test_real_values_come_in_through_a_dataset():
         spatial_statistics(model, numbers)
     data = gb.Dataset.read(numbers, coding=coding)
     by_data, by_codes = (spatial_statistics(model, given) for given in (data, codes))
-    assert by_data.mean == pytest.approx(by_codes.mean, abs=1e-15)
+    assert by_data.value == pytest.approx(by_codes.value, abs=1e-15)
     assert by_data.stderr == pytest.approx(by_codes.stderr, abs=1e-15)
 
 
@@ -67,7 +67,7 @@ def test_repeats_count_as_rows(rng):
     states, repeats = rng.choice([-1, 1], (5, 6)).astype(np.int8), np.array([3, 1, 2, 1, 4])
     together = spatial_statistics(model, Samples(states, repeats=repeats))
     apart = spatial_statistics(model, Samples(np.repeat(states, repeats, axis=0)))
-    assert together.mean == pytest.approx(apart.mean, abs=1e-13)
+    assert together.value == pytest.approx(apart.value, abs=1e-13)
     assert together.stderr == pytest.approx(apart.stderr, abs=1e-13)
     assert Samples(states, repeats=repeats).effective_sample_size == pytest.approx(11.0)
 
@@ -107,17 +107,17 @@ def test_regions_are_combined_where_the_samples_are_worth_enough(rng):
     states = np.zeros((1000, 1), np.int8)
     few = np.full(1000, 1e-9)
     few[:15] = 1.0
-    _, alone = combine(Samples(states, few), values)
+    alone = combine(Samples(states, few), values).stderr
     variances = [float(Samples(states, few).mean_and_covariance(each)[1][0, 0]) for each in values]
     assert alone[0] == pytest.approx(np.sqrt(min(variances)))  # worth 15: the better region is taken alone
-    _, both = combine(Samples(states), values)
+    both = combine(Samples(states), values).stderr
     assert both[0] < 0.9 * np.sqrt(min(float(Samples(states).mean_and_covariance(each)[1][0, 0]) for each in values))
 
 
 def test_fitted_coefficients_do_not_make_the_error_look_smaller(rng):
     """Three regions of independent errors: the inverse of the sum of precisions, of which two were spent on weights."""
     values = rng.normal(size=(3, 60, 1))
-    _, stderr = combine(Samples(np.zeros((60, 1), np.int8)), values)
+    stderr = combine(Samples(np.zeros((60, 1), np.int8)), values).stderr
     covariance = np.cov(values[:, :, 0]) / 60
     least = 1.0 / np.linalg.inv(covariance).sum()
     assert stderr[0] == pytest.approx(np.sqrt(least * 59 / 57))
@@ -178,7 +178,7 @@ def test_unusable_functions_are_refused(function, nodes, match):
 
 def test_functions_without_a_signature_are_called():
     model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
-    assert expect_of(model, max, [0, 1], np.ones((3, 4))).mean == pytest.approx(0.5)
+    assert expect_of(model, max, [0, 1], np.ones((3, 4))).value == pytest.approx(0.5)
 
 
 def test_several_regions_of_a_function_must_be_named():

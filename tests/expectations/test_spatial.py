@@ -85,7 +85,7 @@ def test_equals_the_explicit_sum(model, region, rng):
     values = explicit_values(model, states, region)
     estimate = spatial_statistics(model, Samples(states, weights), region)
     shares = weights / weights.sum()
-    assert estimate.mean == pytest.approx(shares @ values, abs=1e-12)
+    assert estimate.value == pytest.approx(shares @ values, abs=1e-12)
     worth = 1 / np.sum(shares**2)
     variance = worth / (worth - 1) * (shares**2) @ (values - shares @ values) ** 2
     assert estimate.stderr == pytest.approx(np.sqrt(variance), abs=1e-12)
@@ -139,7 +139,7 @@ def test_is_right_for_weights_of_fifty(order, region, domain, rng):
             exact_in_decimals(cliques, model.theta, domain, state, inside, clique)
             for clique, inside in zip(cliques, regions, strict=True)
         ]
-        assert estimate.mean == pytest.approx(expected, abs=1e-12)
+        assert estimate.value == pytest.approx(expected, abs=1e-12)
 
 
 def test_couplings_that_underflow_are_right(domain):
@@ -148,8 +148,8 @@ def test_couplings_that_underflow_are_right(domain):
     for region in (1, "s2"):
         estimate = spatial_statistics(model, states, region)
         slow = TablePlan.of(model, [as_rule(region)]).statistics(model, Samples(states))
-        assert np.isfinite(estimate.mean).all()
-        assert estimate.mean == pytest.approx(slow.mean, abs=1e-12)
+        assert np.isfinite(estimate.value).all()
+        assert estimate.value == pytest.approx(slow.value, abs=1e-12)
 
 
 @pytest.mark.long
@@ -160,14 +160,14 @@ def test_hubs_with_thousands_of_neighbours(domain, rng):
     truth = gb.inference.exact(model).moments
     for region in ("s2", gb.expectations.ForestAround(1500)):
         estimate = spatial_statistics(model, states, region)
-        assert estimate.mean[0] == pytest.approx(truth[0], abs=1e-10)  # the region is all that matters
-        assert np.isfinite(estimate.mean).all()
+        assert estimate.value[0] == pytest.approx(truth[0], abs=1e-10)  # the region is all that matters
+        assert np.isfinite(estimate.value).all()
 
 
 def test_a_region_of_everything_is_exact(model, rng):
     everything = range(model.n_variables)
     estimate = spatial_statistics(model, random_states(model, 4, rng), lambda graph, target: everything)
-    assert estimate.mean == pytest.approx(gb.inference.exact(model).moments, abs=1e-12)
+    assert estimate.value == pytest.approx(gb.inference.exact(model).moments, abs=1e-12)
     assert estimate.stderr == pytest.approx(0.0, abs=1e-13)
 
 
@@ -175,7 +175,7 @@ def test_a_tree_is_summed_exactly_by_messages(domain, rng):
     tree = gb.graphs.from_networkx(networkx.random_labeled_tree(25, seed=3))
     model = random_model(tree, rng, domain, scale=1.0)
     estimate = spatial_statistics(model, random_states(model, 2, rng), "forest")
-    assert estimate.mean == pytest.approx(gb.inference.exact(model).moments, abs=1e-12)
+    assert estimate.value == pytest.approx(gb.inference.exact(model).moments, abs=1e-12)
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_data_with_equal_rows_counts_each_row(rng):
     assert len(data.states) < len(rows)
     for region in (1, 2):
         together, apart = spatial_statistics(model, data, region), spatial_statistics(model, rows, region)
-        assert together.mean == pytest.approx(apart.mean, abs=1e-13)
+        assert together.value == pytest.approx(apart.value, abs=1e-13)
         assert together.stderr == pytest.approx(apart.stderr, abs=1e-13)
 
 
@@ -195,9 +195,9 @@ def test_chains_are_compared_with_each_other(region, rng, monkeypatch):
     monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 7)  # so that chains are cut by blocks
     model = random_model(gb.graphs.grid(3, 3), rng)
     draws = random_states(model, 5 * 20, rng).reshape(5, 20, 9)
-    means = np.array([spatial_statistics(model, chain, region).mean for chain in draws])
+    means = np.array([spatial_statistics(model, chain, region).value for chain in draws])
     estimate = spatial_statistics(model, draws, region)
-    assert estimate.mean == pytest.approx(means.mean(axis=0), abs=1e-13)
+    assert estimate.value == pytest.approx(means.mean(axis=0), abs=1e-13)
     assert estimate.stderr == pytest.approx(means.std(axis=0, ddof=1) / np.sqrt(5), abs=1e-13)
 
 
@@ -208,7 +208,7 @@ def test_groups_may_come_in_any_order(rng):
     sorted_, shuffled = (
         spatial_statistics(model, Samples(states[o], weights[o], groups[o])) for o in (np.arange(30), order)
     )
-    assert shuffled.mean == pytest.approx(sorted_.mean, abs=1e-14)
+    assert shuffled.value == pytest.approx(sorted_.value, abs=1e-14)
     assert shuffled.stderr == pytest.approx(sorted_.stderr, abs=1e-14)
 
 
@@ -218,7 +218,7 @@ def test_walkers_with_weights(region, rng):
     states = random_states(model, 20_000, rng)  # uniform, so the weights are those of the model
     estimate = spatial_statistics(model, Samples.of_walkers(states, model.log_weights(states) + 3000.0), region)
     truth = gb.inference.exact(model).moments
-    assert np.all(np.abs(estimate.mean - truth) < 5 * estimate.stderr + 1e-12)
+    assert np.all(np.abs(estimate.value - truth) < 5 * estimate.stderr + 1e-12)
     assert estimate.stderr.max() < 0.03
 
 
@@ -230,12 +230,12 @@ def test_blocks_and_threads_change_nothing(region, rng, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(compiled_regions, "n_threads", lambda: 1)
         alone = spatial_statistics(model, states, region)
-    assert np.array_equal(whole.mean, alone.mean)
+    assert np.array_equal(whole.value, alone.value)
     assert np.array_equal(whole.stderr, alone.stderr)
     monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 100)
     monkeypatch.setattr(compiled_regions, "BATCH_CELLS", 7200)
     blocked = spatial_statistics(model, states, region)
-    assert blocked.mean == pytest.approx(whole.mean, abs=1e-14)
+    assert blocked.value == pytest.approx(whole.value, abs=1e-14)
     assert blocked.stderr == pytest.approx(whole.stderr, rel=1e-10)
 
 
@@ -288,7 +288,7 @@ def test_renewed_plans_are_new_plans(kind, rng):
     states = random_states(model, 10, rng)
     renewed = spatial_statistics(changed, states, plan=plan_regions(model, "s2").renewed(changed))
     fresh = spatial_statistics(changed, states, "s2")
-    assert np.array_equal(renewed.mean, fresh.mean)
+    assert np.array_equal(renewed.value, fresh.value)
 
 
 def test_expectation_uses_the_data(rng):
@@ -296,11 +296,11 @@ def test_expectation_uses_the_data(rng):
     data = sampled_data(model, 50, rng)
     expectation = gb.expectations.Spatial("s2")
     estimate, state = expectation(model, expectation.init(model, data, rng))
-    assert np.array_equal(estimate.mean, spatial_statistics(model, data, "s2").mean)
+    assert np.array_equal(estimate.value, spatial_statistics(model, data, "s2").value)
     assert state.chains is None
     given = gb.expectations.Spatial("s2", samples=data.states)
     estimate, _ = given(model, given.init(model, None, rng))
-    assert np.array_equal(estimate.mean, spatial_statistics(model, data.states, "s2").mean)
+    assert np.array_equal(estimate.value, spatial_statistics(model, data.states, "s2").value)
 
 
 def test_too_wide_regions_are_refused_before_any_sum():
@@ -328,7 +328,7 @@ def test_expectations_of_any_function(model, rng):
         function = lambda *x: weights[x]  # noqa: E731
     for region in (0, 1, "s2", [1, "s2", "forest"]):
         estimate = expect_of(model, function, nodes, states, region)
-        assert abs(estimate.mean - np.sum(weights * marginal)) < 5 * estimate.stderr + 1e-12
+        assert abs(estimate.value - np.sum(weights * marginal)) < 5 * estimate.stderr + 1e-12
         assert estimate.stderr < 0.1
 
 
@@ -336,9 +336,9 @@ def test_functions_may_return_several_numbers(rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
     states = random_states(model, 20, rng)
     both = expect_of(model, lambda x: [x, x * x], 0, states)
-    assert both.mean.shape == both.stderr.shape == (2,)
-    assert both.mean[0] == pytest.approx(spatial_statistics(model, states).mean[0], abs=1e-14)
-    assert (both.mean[1], both.stderr[1]) == (1.0, 0.0)
+    assert both.value.shape == both.stderr.shape == (2,)
+    assert both.value[0] == pytest.approx(spatial_statistics(model, states).value[0], abs=1e-14)
+    assert (both.value[1], both.stderr[1]) == (1.0, 0.0)
 
 
 def test_the_best_combination_is_not_worse_than_its_parts(rng):
@@ -350,7 +350,7 @@ def test_the_best_combination_is_not_worse_than_its_parts(rng):
     combined = expect_of(model, identity, 4, states, [left, right])
     assert combined.stderr < min(parts)
     truth = gb.inference.exact(model).means[4]
-    assert abs(combined.mean - truth) < 5 * combined.stderr
+    assert abs(combined.value - truth) < 5 * combined.stderr
 
 
 def test_composite_statistics(rng):
@@ -358,7 +358,7 @@ def test_composite_statistics(rng):
     states = gb.inference.exact(model).sample(1000, rng)
     truth = gb.inference.exact(model).moments
     estimate = spatial_statistics(model, states, [1, "s2"])
-    assert np.all(np.abs(estimate.mean - truth) < 5 * estimate.stderr + 1e-12)
+    assert np.all(np.abs(estimate.value - truth) < 5 * estimate.stderr + 1e-12)
     single = spatial_statistics(model, states, "s2")
     assert np.all(estimate.stderr <= single.stderr * 1.01)
 
@@ -377,5 +377,5 @@ def test_rows_of_workers_have_the_errors_of_the_same_rows_here(rng):
     plan = plan_regions(model, gb.expectations.Neighbourhood(1))
     here = spatial_statistics(model, samples=Samples.of(data), plan=plan)
     there = _OnCluster(data, model, plan).statistics(model, plan)
-    np.testing.assert_allclose(there.mean, here.mean, atol=1e-12)
+    np.testing.assert_allclose(there.value, here.value, atol=1e-12)
     np.testing.assert_allclose(there.stderr, here.stderr, rtol=1e-9)

@@ -35,7 +35,7 @@ def test_is_right_at_fifty(order, region):
     model = product if order == 3 else gb.PairwiseModel(graph, weights)
     plan = plan_regions(model, region)
     for state in rng.choice([-1, 1], (4, 6)):
-        found = spatial_statistics(model, state[None], plan=plan).mean
+        found = spatial_statistics(model, state[None], plan=plan).value
         assert np.isfinite(found).all()
         for mean, clique in zip(found, cliques, strict=True):
             inside = clique if region == 1 else sorted({*clique, *model.graph.neighbourhood(clique, 1)})

@@ -308,7 +308,7 @@ def class_probabilities(model: Any, data: Dataset) -> Any:
 
 def moments(model: Any, data: Any) -> dict[str, float]:
     """Expected statistics, exactly."""
-    return _named(model, _ask(model).expect(_rng(), "exact").mean)
+    return _named(model, _ask(model).expect(_rng(), "exact").value)
 
 
 def engine(model: Any, data: Any, name: str) -> Any:
@@ -320,19 +320,19 @@ def engine(model: Any, data: Any, name: str) -> Any:
 def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
     """Expected statistics by a method without chance."""
     expectation = EXPECTATIONS.create(name, **settings)
-    return _named(model, expectation(model, expectation.init(model, None, _rng()))[0].mean)
+    return _named(model, expectation(model, expectation.init(model, None, _rng()))[0].value)
 
 
 def spatial(model: Any, data: Dataset, region: Any) -> Any:
     """Spatial Monte Carlo integration over the rows, and its standard errors."""
     found = gb.expectations.spatial_statistics(model, data, region)
-    return {"mean": _named(model, found.mean), "stderr": _named(model, found.stderr)}
+    return {"mean": _named(model, found.value), "stderr": _named(model, found.stderr)}
 
 
 def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
     """Expected statistics given what each row shows, on average over the rows."""
     expectation = CLAMPED.create(name)
-    return _named(model, expectation(model, expectation.init(model, _with_hidden(model, data), _rng()))[0].mean)
+    return _named(model, expectation(model, expectation.init(model, _with_hidden(model, data), _rng()))[0].value)
 
 
 def _with_hidden(model: Any, data: Dataset) -> Dataset:
@@ -376,7 +376,7 @@ def _queries(model: Any) -> Queries:
 
 def marginal(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> Any:
     """The joint probabilities of some variables (hidden ones stand after the columns), given codes of others."""
-    return _queries(model).tables([list(nodes)], given or {})[0][0]
+    return _queries(model).tables([list(nodes)], given or {})[0].value
 
 
 def entropy(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> float:
@@ -456,7 +456,7 @@ def visible_given(model: Any, data: Any, codes: Any, group: int = 0) -> Any:
 def expectation_of(model: Any, data: Dataset, nodes: tuple[int, ...], region: Any) -> list[float]:
     """E of the product of some variables' values, by spatial Monte Carlo integration over the rows."""
     found = gb.expectations.expect_of(model, lambda *x: np.prod(x, axis=0), nodes, data, region)
-    return [float(found.mean), float(found.stderr)]
+    return [float(found.value), float(found.stderr)]
 
 
 def natural(model: Any) -> dict[str, float]:
@@ -788,7 +788,7 @@ def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -
 
 def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
     expectation = EXPECTATIONS.create(name, **how)
-    found = _named(model, expectation(model, expectation.init(model, None, rng))[0].mean)
+    found = _named(model, expectation(model, expectation.init(model, None, rng))[0].value)
     return [found[each] for each in sorted(found)][:8]
 
 
@@ -800,7 +800,7 @@ def _log_z(model: Any, rng: Any, rows: Any, method: str, n_samples: int, betas: 
 def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
     expectation = CLAMPED.create(name, **how)
     data = _with_hidden(model, read(model, rows))
-    found = _named(model, expectation(model, expectation.init(model, data, rng))[0].mean)
+    found = _named(model, expectation(model, expectation.init(model, data, rng))[0].value)
     return [found[each] for each in sorted(found)][-8:]
 
 
@@ -814,7 +814,7 @@ def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_
 
 def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:
     asked = Queries(_ask(model).joint(), rng, "gibbs", n_samples)
-    return [*asked.tables([[0, 1]], {2: 1})[0][0].ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
+    return [*asked.tables([[0, 1]], {2: 1})[0].value.ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
 
 
 DRAWS = {

@@ -37,7 +37,7 @@ def errors(name, regions):
         for place, size in enumerate(SIZES):
             samples = engine.sample(size, rng)
             for region in regions:
-                estimate = covariances(graph, spatial_statistics(model, samples, region).mean)
+                estimate = covariances(graph, spatial_statistics(model, samples, region).value)
                 total[region][place] += np.abs(estimate - truth).mean() / N_TRIALS
     return total
 

@@ -119,11 +119,11 @@ def test_restarted_chains_are_one_sweep_from_the_data(case, scan, rng):
     expectation = RestartedChains(sampler=scan, n_chains=20_000)
     estimate, _ = expectation(model, expectation.init(model, data, rng))
     after = law @ sweep_kernel(model, scan)
-    z = (estimate.mean - expected_statistics(model, after)) / estimate.stderr
+    z = (estimate.value - expected_statistics(model, after)) / estimate.stderr
     assert np.abs(z).max() < 4.5
     # one sweep from the data is neither the data nor the model
     for other in (law, exact_law(model)[1]):
-        assert np.abs((estimate.mean - expected_statistics(model, other)) / estimate.stderr).max() > 6
+        assert np.abs((estimate.value - expected_statistics(model, other)) / estimate.stderr).max() > 6
 
 
 @pytest.mark.parametrize("scan", SCANS)
@@ -135,7 +135,7 @@ def test_many_sweeps_forget_the_data(case, scan, rng):
         PersistentChains(n_steps=60, sampler=scan, n_chains=10_000),
     ):
         estimate, _ = expectation(model, expectation.init(model, data, rng))
-        assert np.abs((estimate.mean - exact.mean) / estimate.stderr).max() < 4.5
+        assert np.abs((estimate.value - exact.value) / estimate.stderr).max() < 4.5
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_standard_error_is_the_scatter_of_repeated_calls(case, expectation, fits
     means, errors = [], []
     for _ in range(200):
         estimate, state = expectation(model, state)
-        means.append(estimate.mean)
+        means.append(estimate.value)
         errors.append(estimate.stderr)
     ratio = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(means, axis=0)
     assert ratio.min() > 0.8
@@ -209,7 +209,7 @@ def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
     # the exact gradient at the answer, in standard errors of the mean gradient (the noise is half of one)
     exact, _ = Exact()(result.model)
     statistics = model.mean_statistics(data.states, data.weights)
-    gradient = exact.mean - statistics + 0.01 * result.model.theta
+    gradient = exact.value - statistics + 0.01 * result.model.theta
     assert np.abs(gradient).max() < 5 * (2 * noises[-1])
     assert np.abs(gradient).max() < 0.02
 
@@ -233,7 +233,7 @@ def test_cd_and_pcd_come_to_rest_each_at_its_own_point():
     ):
         model = start.replace(theta)
         estimate, _ = expectation(model, expectation.init(model, data, rng))
-        assert np.abs((estimate.mean - statistics) / estimate.stderr).max() < 4.5
+        assert np.abs((estimate.value - statistics) / estimate.stderr).max() < 4.5
 
 
 def test_more_chains_make_a_finer_answer(rng):

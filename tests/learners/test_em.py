@@ -81,7 +81,7 @@ def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng
         state, energies = expectation.init(model, data, rng), []
         for _ in range(20):
             estimate, state = expectation(model, state)
-            energies.append(estimate.diagnostics["free_energy"])
+            energies.append(estimate.parts["free_energy"])
         assert np.diff(energies).max() <= 1e-12
         assert energies[-1] >= -gb.inference.posterior.log_evidence(model, data)[0]
 

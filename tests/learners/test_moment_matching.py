@@ -3,7 +3,8 @@
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.expectations import Estimate, Exact
+from gibbsian.estimate import Estimate
+from gibbsian.expectations import Exact
 from gibbsian.learners import MomentMatching, as_learner, run
 from gibbsian.optimizers import Ascent
 from systems import random_model, sampled_data
@@ -18,7 +19,7 @@ class Blurred:
         return None
 
     def __call__(self, model, state):
-        mean = Exact()(model)[0].mean
+        mean = Exact()(model)[0].value
         return Estimate(mean, np.full_like(mean, self.stderr)), state
 
 

@@ -57,7 +57,7 @@ def test_blocks_equal_one_block(loss, rng, monkeypatch):
     function = LOSSES[loss](directed_pairs(model)[0], sampled_data(model, 200, rng))
     theta = rng.normal(scale=3.0, size=16)
     whole = function(theta)
-    monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (8, 1))
+    monkeypatch.setattr("gibbsian.resources.row_blocks.__defaults__", (8, 1))
     blocked = function(theta)
     assert blocked[0] == pytest.approx(whole[0], rel=1e-13)
     np.testing.assert_allclose(blocked[1], whole[1], rtol=1e-11, atol=1e-13)

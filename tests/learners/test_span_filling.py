@@ -46,7 +46,7 @@ def incomplete(rng, cardinalities=(2,) * 6, n_rows=400, share=0.25):
 def observed_cost(data, learner, model):
     """The cost on the observed cells from its definition: minus the mean log-probability, penalties."""
     states, p = law(model)
-    length, _ = learner.penalties(model.basis, data.total_weight)
+    length, _ = learner.function_costs(model.basis, data.total_weight)
     shares = data.weights / data.total_weight
     seen = [p[matching(states, row, hole)].sum() for row, hole in zip(data.states, data.missing, strict=True)]
     return float(-shares @ np.log(seen) + length(model.basis, model.indices).sum())
@@ -114,7 +114,7 @@ def test_missing_cells_cost_less_than_dropping_their_rows(rng):
     whole = ~holes.any(axis=1)
     dropped = fit(codes[whole], np.ones(whole.sum()), true.cardinalities).model
     queries, numbers = Queries(true, rng), [np.arange(size) for size in true.cardinalities]
-    assert queries.divergence(filled, numbers).forward < queries.divergence(dropped, numbers).forward
+    assert queries.divergence(filled, numbers).forward.value < queries.divergence(dropped, numbers).forward.value
 
 
 def test_a_column_without_observed_cells_is_named():

@@ -116,7 +116,7 @@ def test_pseudolikelihood_has_the_larger_variance(rng):
         model = random_model(graph, rng, scale=0.8)
         states, law, _ = exact_law(model)
         truth = model.mean_statistics(states, law)[model.n_biases :]
-        by_region = np.array([gb.expectations.spatial_statistics(model, state[None]).mean for state in states])
+        by_region = np.array([gb.expectations.spatial_statistics(model, state[None]).value for state in states])
         i, j = graph.edges.T
         means = np.tanh(model.fields(states))
         by_pseudolikelihood = (states[:, i] * means[:, j] + states[:, j] * means[:, i]) / 2  # Y18 eq. 13

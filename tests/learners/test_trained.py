@@ -7,7 +7,7 @@ import gibbsian as gb
 from gibbsian.diagnostics import data_moments
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.learners import trained
 from gibbsian.learners.trained import TrainingReport, penalty_pull, training_report
 from systems import exact_law, random_model, sampled_data
@@ -49,7 +49,7 @@ def test_z_scores_count_the_error_of_sampled_moments(data, rng, monkeypatch):
     moments = data_moments(model, data)
     exact = training_report(model, moments, 0.0, rng)
     blur = 0.05
-    sampled = Estimate(exact.mean, np.full_like(exact.mean, blur), diagnostics={"r_hat": 1.0})
+    sampled = Estimate(exact.mean, np.full_like(exact.mean, blur), {"r_hat": 1.0})
     monkeypatch.setattr(trained, "_expect", lambda model, rng: sampled)
     report = training_report(model, moments, 0.0, rng)
     np.testing.assert_allclose(report.z_scores, exact.z_scores / np.sqrt(1.0 + (blur / exact.error) ** 2), rtol=1e-12)

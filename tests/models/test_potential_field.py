@@ -70,10 +70,10 @@ def test_spatial_integration_of_tied_statistics_is_unbiased(rng, region):
     states, law, _ = exact_law(field)
     samples = gb.expectations.Samples(states, law, repeats=np.full(len(law), 1.0))
     estimate = gb.expectations.spatial_statistics(field, samples, region)
-    np.testing.assert_allclose(estimate.mean, exact(field).moments, atol=1e-10)
+    np.testing.assert_allclose(estimate.value, exact(field).moments, atol=1e-10)
     drawn = [states[rng.choice(len(states), 200, p=law)] for _ in range(60)]
     found = [gb.expectations.spatial_statistics(field, own, region) for own in drawn]
-    spread = np.std([one.mean for one in found], axis=0)
+    spread = np.std([one.value for one in found], axis=0)
     np.testing.assert_allclose(np.mean([one.stderr for one in found], axis=0), spread, rtol=0.4)
 
 
@@ -283,7 +283,7 @@ def test_spatial_integration_is_unbiased_with_less_variance(rng, domain):
     before = plain
     for region in (1, "s2"):
         estimate = gb.expectations.spatial_statistics(field, rows, region)
-        assert (np.abs(estimate.mean - truth) < 4.5 * estimate.stderr + 1e-9).all()
+        assert (np.abs(estimate.value - truth) < 4.5 * estimate.stderr + 1e-9).all()
         assert (estimate.stderr < before).all()
         before = estimate.stderr
 

@@ -377,8 +377,8 @@ def test_errors_are_those_of_self_normalised_importance_sampling(rng):
     worth = run.effective_sample_size
     stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
     found = weighted_statistics(model, run)
-    np.testing.assert_allclose(found[0], mean)
-    np.testing.assert_allclose(found[1], np.hypot(stderr, 3.0 / worth))  # statistics vary by two
+    np.testing.assert_allclose(found.value, mean)
+    np.testing.assert_allclose(found.stderr, np.hypot(stderr, 3.0 / worth))  # statistics vary by two
 
 
 def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
@@ -392,8 +392,8 @@ def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
     _, state = expectation(model, start)
     restored = unpack(start, pack(state))
     assert restored.n_calls == 1
-    assert np.array_equal(expectation(model, state)[0].mean, expectation(model, restored)[0].mean)
-    assert not np.array_equal(expectation(model, state)[0].mean, expectation(model, start)[0].mean)
+    assert np.array_equal(expectation(model, state)[0].value, expectation(model, restored)[0].value)
+    assert not np.array_equal(expectation(model, state)[0].value, expectation(model, start)[0].value)
 
 
 def test_expectation_warns_when_a_walker_holds_the_weight(rng):

@@ -173,7 +173,7 @@ def test_monte_carlo_chains_persist():
     model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
     expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, burn_in=7)
     estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    assert estimate.mean.shape == estimate.stderr.shape == (10,)
+    assert estimate.value.shape == estimate.stderr.shape == (10,)
     assert state.chains.n_sweeps == 17
     _, state = expectation(model, state)
     assert state.chains.n_sweeps == 27
@@ -185,7 +185,7 @@ def test_monte_carlo_warns_when_chains_are_stuck():
     start = expectation.init(ferromagnet, None, np.random.default_rng(0))
     with pytest.warns(MixingWarning, match="worst R-hat inf"):
         estimate, _ = expectation(ferromagnet, start)
-    assert estimate.diagnostics["r_hat"] == np.inf
+    assert estimate.parts["r_hat"] == np.inf
     quiet = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, warn=False)
     quiet(ferromagnet, start)
 

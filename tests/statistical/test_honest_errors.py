@@ -59,15 +59,15 @@ def test_auto_tempers_where_chains_do_not_mix_and_its_errors_hold():
     truth, held = exact(model).moments, []
     for seed in range(6):
         found = answers_about(model).expect(np.random.default_rng(seed), n_samples=5000)
-        held.append(np.abs(found.mean - truth) <= 2 * found.stderr)
-        assert found.log_partition is not None  # by tempered chains
+        held.append(np.abs(found.value - truth) <= 2 * found.stderr)
+        assert "log_partition" in found.parts  # by tempered chains
         assert found.stderr[:16].max() < 0.1
     assert np.mean(held) > 0.85
 
 
 def test_weak_interactions_are_left_to_gibbs_chains():
     model = ferromagnet(0.2)
-    assert answers_about(model).expect(np.random.default_rng(0), n_samples=5000).log_partition is None
+    assert "log_partition" not in answers_about(model).expect(np.random.default_rng(0), n_samples=5000).parts
 
 
 def test_draws_by_gibbs_chains_warn_and_auto_tempers():
@@ -98,4 +98,4 @@ def test_no_error_is_zero_because_no_draw_differs(name):
     estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     truth = exact(model).moments
     assert (estimate.stderr > 0).all()
-    assert np.all(np.abs(estimate.mean - truth) <= 2 * estimate.stderr)
+    assert np.all(np.abs(estimate.value - truth) <= 2 * estimate.stderr)

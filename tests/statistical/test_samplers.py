@@ -117,6 +117,6 @@ def test_monte_carlo_errors_are_honest():
     z = []
     for seed in range(40):
         estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
-        z.append((estimate.mean - exact) / estimate.stderr)
+        z.append((estimate.value - exact) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2

@@ -79,7 +79,7 @@ def test_standard_errors_are_the_spread_over_repetitions(region, rng):
     engine = gb.inference.exact(model)
     truth = engine.moments
     estimates = [spatial_statistics(model, engine.sample(200, rng), region) for _ in range(300)]
-    gaps = np.array([estimate.mean - truth for estimate in estimates])
+    gaps = np.array([estimate.value - truth for estimate in estimates])
     sampled = estimates[0].stderr > 1e-12  # a region that covers all that matters is exact
     scores = gaps[:, sampled] / [estimate.stderr[sampled] for estimate in estimates]
     assert sampled.any()
@@ -94,5 +94,5 @@ def test_standard_errors_of_chains_allow_for_their_memory(rng):
     scores = []
     for _ in range(60):
         estimate, _ = expectation(model, expectation.init(model, None, rng))
-        scores.append((estimate.mean - truth) / estimate.stderr)
+        scores.append((estimate.value - truth) / estimate.stderr)
     assert np.sqrt(np.mean(np.square(scores))) == pytest.approx(1.0, abs=0.2)

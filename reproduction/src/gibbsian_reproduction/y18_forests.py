@@ -13,7 +13,8 @@ import numpy as np
 
 from gibbsian.backends.numba.spatial import Forests
 from gibbsian.data import Dataset
-from gibbsian.expectations import Estimate, ForestAround
+from gibbsian.estimate import Estimate
+from gibbsian.expectations import ForestAround
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph

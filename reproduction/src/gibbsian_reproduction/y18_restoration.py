@@ -92,7 +92,7 @@ def marginal_modes(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray
     """Return the likelier value of every pixel by itself (MPM), its mean taken by 1-SMCI."""
     spatial = Spatial(1, n_chains=20, n_steps=20, burn_in=50, warn=False)
     estimate, _ = spatial(model, spatial.init(model, None, rng))
-    return np.where(estimate.mean[:N_PIXELS] > 0, 1, -1)
+    return np.where(estimate.value[:N_PIXELS] > 0, 1, -1)
 
 
 def joint_mode(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:

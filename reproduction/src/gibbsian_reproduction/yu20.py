@@ -195,7 +195,7 @@ def _statistics(
         return second_order(network, samples)
     if method == "ais":
         return _annealed(network, [len(rows) for rows in samples], rng, n_betas)
-    return [spatial_statistics(network, rows, REGIONS[method]).mean for rows in samples]
+    return [spatial_statistics(network, rows, REGIONS[method]).value for rows in samples]
 
 
 def _annealed(network: PairwiseModel, sizes: Sequence[int], rng: np.random.Generator, n_betas: int) -> list[np.ndarray]:

@@ -19,7 +19,8 @@ from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import AnyDomain, Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, MonteCarlo
+from gibbsian.estimate import Estimate
+from gibbsian.expectations import EXPECTATIONS, Expectation, MonteCarlo
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
@@ -264,7 +265,7 @@ class Answers:
     def _sampled(self, rng: np.random.Generator, n_samples: int | None) -> Estimate:
         """Expected statistics by Gibbs chains, or by tempered ones where these do not mix."""
         found = self.expect(rng, MonteCarlo(warn=False), n_samples)
-        limits, seen = MonteCarlo(), found.diagnostics
+        limits, seen = MonteCarlo(), found.parts
         few = seen["effective_sample_size"] < min(limits.min_ess, (n_samples or np.inf) / 10)
         return self.expect(rng, "tempering", n_samples) if few or seen["r_hat"] > limits.max_r_hat else found
 

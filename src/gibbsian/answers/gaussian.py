@@ -11,7 +11,7 @@ from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional, patterns
 from gibbsian.objectives.gaussian import GaussianModel
 from gibbsian.startup import ndtr
@@ -39,7 +39,7 @@ class GaussianAnswers:
         """Return the expected statistics, in standard units."""
         _require_exact(method)
         mean = self.family.expected_statistics(self.model.theta)
-        return Estimate(mean, np.zeros_like(mean), self.log_partition())
+        return Estimate(mean, parts={"log_partition": Estimate(self.log_partition())})
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_evidence(self, data: Dataset) -> np.ndarray:

@@ -12,14 +12,13 @@ from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like
 from gibbsian.answers.base import values_of as domain_values
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
-from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.evidence import EvidenceInterval
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
-from gibbsian.expectations import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
@@ -31,6 +30,7 @@ from gibbsian.inference.log_tables import digits
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
 from gibbsian.models.tables import MarkovRandomField
+from gibbsian.resources import spans
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
@@ -319,7 +319,7 @@ class LayerAnswers(Answers):
             raise ArgumentError("is not for layers", "use one of auto, exact, gibbs", argument="method", value=method)
         if method == "exact" or (method == "auto" and n_samples is None and is_affordable(self.model.family)):
             answers = exact(self.model)
-            return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition)
+            return Estimate(answers.moments, parts={"log_partition": Estimate(answers.log_partition)})
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
         family, parts = self.model.family, self.model.parts
         if self._chains_agree(rng, method):

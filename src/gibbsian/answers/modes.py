@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.resources import row_blocks
 from gibbsian.samplers.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 
 METHODS = ("auto", "exact", "annealing")

@@ -10,10 +10,9 @@ import numpy as np
 from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers
 from gibbsian.answers.draws import watched_draws
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.models.span_completions import (
     completion_log_weights,
     log_evidence,
@@ -21,6 +20,7 @@ from gibbsian.models.span_completions import (
     table_for,
     with_hidden_cells,
 )
+from gibbsian.resources import row_blocks
 from gibbsian.startup import logsumexp
 
 # States of a table looked at together.
@@ -105,7 +105,7 @@ class SpanAnswers(Answers):
         if method not in ("auto", "exact") or n_samples is not None:
             return super().expect(rng, method, n_samples)
         means = self.means()
-        return Estimate(means, np.zeros(means.size))
+        return Estimate(means)
 
     def means(self) -> np.ndarray:
         """Return ``<Phi_y>`` of the model's own functions, in the order of its theta."""

@@ -14,8 +14,7 @@ from scipy import sparse
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
 from gibbsian.backends.parallel import map_in_order, n_threads
-from gibbsian.blocks import row_blocks
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 # A block is read twice, for the scores and for the sums: the second time from the cache.
 BLOCK_CELLS = 2**16

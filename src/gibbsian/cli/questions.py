@@ -344,9 +344,9 @@ def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, n
 def expect(machine: Any, method: str, n_samples: int | None, out: Path | None, json: bool) -> None:
     """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
     estimate = machine.expect(method, n_samples)
-    rough = bool(estimate.diagnostics.get("approximate"))
-    errors = estimate.stderr + float("nan") if rough else estimate.stderr  # a zero would say that it is exact
-    tables = dict(_with_numbers(machine.statistics(), mean=estimate.mean, **{"standard error": errors}))
+    rough = estimate.stderr is None
+    errors = estimate.monte_carlo_error + (float("nan") if rough else 0.0)  # a zero would say that it is exact
+    tables = dict(_with_numbers(machine.statistics(), mean=estimate.value, **{"standard error": errors}))
     if out is not None:
         write_table(out, *_one_table(tables))
     if json:

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.numba.pair_tables import count_differences, empty_triangle, mark_cells
-from gibbsian.blocks import row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
 from gibbsian.data.findings import LISTED, RARE_ROWS, Findings, columns_have, counted_rows, is_rare, warn
 from gibbsian.domain import SPIN, require_two_values
 from gibbsian.graphs import Graph
+from gibbsian.resources import row_blocks
 
 # Cells of the data that are packed into bits together: each edge is looked up once for all of them.
 CELLS_AT_ONCE = 2**22

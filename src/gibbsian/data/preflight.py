@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.parallel import n_threads
-from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import Findings, PreflightReport, refuse_nothing
 from gibbsian.data.hidden_columns import visible_graph
@@ -35,6 +34,7 @@ from gibbsian.data.pairs import check_pairs
 from gibbsian.errors import GraphError
 from gibbsian.graphs import Graph
 from gibbsian.models import Model
+from gibbsian.resources import BLOCK_CELLS, LEAST_ROWS
 
 
 def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:

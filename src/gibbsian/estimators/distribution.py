@@ -44,7 +44,7 @@ class Distribution(Scores):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect().mean.round(2).tolist()
+        >>> gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect().value.round(2).tolist()
         [0.2, 0.2, 0.2]
         """
         check_method(method)

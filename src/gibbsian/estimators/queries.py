@@ -19,7 +19,8 @@ from gibbsian.settings import as_plain
 from gibbsian.startup import BaseEstimator, check_is_fitted, pandas
 
 if TYPE_CHECKING:
-    from gibbsian.answers.queries import Divergence, Nats, Queries
+    from gibbsian.answers.queries import Divergence, Queries
+    from gibbsian.estimate import Estimate
 
 # What a frame of probabilities holds.
 PROBABILITIES = ("probability", "standard_error")
@@ -128,7 +129,8 @@ class Asking(ReadsTables):
         if not groups[0]:
             groups[0] = [node for node in range(len(self.names_)) if node not in evidence]
         word = "entropy" if parsed.kind == "H" else "mutual_information"
-        return _frame_of({word: [value := _information(ask, groups, listed, given)], "standard_error": [value.stderr]})
+        found = _information(ask, groups, listed, given)
+        return _frame_of({word: [found.value], "standard_error": [found.stderr]})
 
     def marginal(self, names: Names, **how: Any) -> Any:
         """Return the joint probabilities of one or several columns, as a frame by their values; `how` as in `query`.
@@ -173,32 +175,33 @@ class Asking(ReadsTables):
         tables = ask.tables([[i] for i in free], known)
         labels = distinct_labels([variables.labels[i] for i in free])
         pairs = [(variables.names[i], label) for i, own in zip(free, labels, strict=True) for label in own]
-        found = [np.concatenate(part) for part in zip(*tables, strict=True)]
+        parts = [table.value for table in tables], [table.monte_carlo_error for table in tables]
+        found = [np.concatenate(part) for part in parts]
         return _frame_of(dict(zip(PROBABILITIES, found, strict=True)), ["column", "value"], pairs)
 
     # -- information --------------------------------------------------------------------------------------------------
-    def entropy(self, names: Names | None = None, **how: Any) -> Nats:
+    def entropy(self, names: Names | None = None, **how: Any) -> Estimate:
         """Return the entropy of all columns, or of some, in nats, with its ``stderr``; `how` as in `query`.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-        >>> round(bm.entropy(), 4), bm.entropy().stderr                               # 2 log 2
+        >>> round(bm.entropy().value, 4), bm.entropy().stderr                               # 2 log 2
         (1.3863, 0.0)
         """
         ask = self._queries(**how)
         nodes = list(range(len(self.names_))) if names is None else self._variables.nodes(names)
         return ask.information([(1, nodes)], {})
 
-    def mutual_information(self, one: Names, other: Names, **how: Any) -> Nats:
+    def mutual_information(self, one: Names, other: Names, **how: Any) -> Estimate:
         """Return what two columns, or groups of columns, tell about each other, in nats; `how` as in `query`.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> round(bm.mutual_information("x0", "x1"), 4)
+        >>> round(bm.mutual_information("x0", "x1").value, 4)
         0.0138
         """
         variables, ask = self._variables, self._queries(**how)
@@ -222,7 +225,7 @@ class Asking(ReadsTables):
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
         >>> one, other = gb.BoltzmannMachine(l2=0).fit(rows), gb.BoltzmannMachine(l2=1.0).fit(rows)
-        >>> [round(number, 4) for number in one.divergence(other)]
+        >>> [round(number.value, 4) for number in one.divergence(other)]
         [0.0113, 0.011, 0.0028]
         """
         ask, n = self._queries(**how), len(self.names_)
@@ -328,7 +331,8 @@ class Asking(ReadsTables):
         # the columns that were asked for come first
         shape = (*ask.sizes[listed], *ask.sizes[nodes])
         order = [*range(len(listed), len(shape)), *range(len(listed))]
-        tables = [np.array(part).reshape(shape).transpose(order).ravel() for part in zip(*found, strict=True)]
+        parts = [each.value for each in found], [each.monte_carlo_error for each in found]
+        tables = [np.array(part).reshape(shape).transpose(order).ravel() for part in parts]
         labels = [distinct_labels([variables.labels[node]])[0] for node in (*nodes, *listed)]
         names = [variables.names[node] for node in (*nodes, *listed)]
         return _frame_of(dict(zip(PROBABILITIES, tables, strict=True)), names, list(itertools.product(*labels)))
@@ -339,7 +343,7 @@ def _fixed(variables: Variables, terms: Sequence[Any]) -> dict[int, int]:
     return variables.codes({term.name: term.label for term in terms if term.label is not None})
 
 
-def _information(ask: Queries, groups: list[list[int]], listed: list[int], given: dict[int, int]) -> Nats:
+def _information(ask: Queries, groups: list[list[int]], listed: list[int], given: dict[int, int]) -> Estimate:
     """Return the entropy of one group, or the mutual information of two, given columns and values."""
     together = [node for group in groups for node in group]
     if len(groups) == 1:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
@@ -41,9 +43,10 @@ class AnnealedImportance:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = AnnealedImportance()
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
-    >>> abs(estimate.log_partition - np.log(4 * np.cosh(0.5))) < 4 * estimate.log_partition_stderr < 0.02
+    >>> log_z = estimate.parts["log_partition"]
+    >>> abs(log_z.value - np.log(4 * np.cosh(0.5))) < 4 * log_z.stderr < 0.02
     True
     """
 
@@ -82,14 +85,16 @@ class AnnealedImportance:
         run = Annealing(self.n_walkers, self.betas).forward(path, rng)
         if self.warn and run.trouble:
             notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
-        mean, stderr = weighted_statistics(model, run)
-        numbers = {"effective_sample_size": run.effective_sample_size, "pareto_k": run.pareto_k}
-        estimate = Estimate(mean, stderr, run.log_partition, numbers, run.log_partition_stderr)
-        return estimate, state._replace(n_calls=state.n_calls + 1)
+        parts = {
+            "log_partition": Estimate(run.log_partition, run.log_partition_stderr),
+            "effective_sample_size": run.effective_sample_size,
+            "pareto_k": run.pareto_k,
+        }
+        return replace(weighted_statistics(model, run), parts=parts), state._replace(n_calls=state.n_calls + 1)
 
 
-def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean of the model's statistics over the walkers and its standard errors.
+def weighted_statistics(model: Model, run: AnnealedRun) -> Estimate:
+    """Return the weighted mean of the model's statistics over the walkers.
 
     With weights W that sum to one the variance is ``sum_m W_m^2 (S_m - mean)^2``, times ``M / (M - 1)`` because the
     mean is fitted, with M the effective sample size; NaN where one walker holds nearly all the weight.
@@ -102,4 +107,4 @@ def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.
     for row, square in zip(distinct, squares, strict=True):
         variance += square * (model.mean_statistics(row[None]) - mean) ** 2
     worth, (low, high) = run.effective_sample_size, model.statistic_range
-    return mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth)
+    return Estimate(mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth))

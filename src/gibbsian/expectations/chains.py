@@ -7,6 +7,7 @@ chains, which are independent of each other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.there import GoesOn, There, ThereState
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
@@ -56,7 +58,7 @@ class MonteCarlo:
     >>> expectation = gb.expectations.MonteCarlo()
     >>> state = expectation.init(model, None, np.random.default_rng(0))
     >>> estimate, state = expectation(model, state)
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
 
@@ -79,7 +81,7 @@ class MonteCarlo:
         """Run the chains on under `model` and return the mean statistics over their draws."""
         burn_in = self.burn_in if state.fresh else 0
         draws, chains = keep_draws(self.sampler, model, state.chains, self.n_steps, burn_in)
-        estimate = Estimate(*chain_means(model, draws), diagnostics=judged(self, model, draws))
+        estimate = replace(chain_means(model, draws), parts=judged(self, model, draws))
         return estimate, MonteCarloState(chains, fresh=False)
 
 
@@ -100,7 +102,7 @@ class RestartedChains:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.2])
     >>> expectation = RestartedChains(n_steps=10, n_chains=10_000)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.2)) < 0.05)
+    >>> bool(abs(estimate.value[2] - np.tanh(0.2)) < 0.05)
     True
     """
 
@@ -163,7 +165,7 @@ class PersistentChains(GoesOn):
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = PersistentChains(n_chains=10_000, n_steps=20)
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
 
@@ -239,12 +241,12 @@ def keep_draws(
     return draws, chains
 
 
-def chain_means(model: Model, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean statistics over draws of independent chains, and their standard errors."""
+def chain_means(model: Model, draws: np.ndarray) -> Estimate:
+    """Return the mean statistics over draws of independent chains."""
     means = np.array([model.mean_statistics(chain) for chain in draws])
     stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
     low, high = model.statistic_range
-    return means.mean(axis=0), never_blind(stderr, high - low, draws.shape[0] * draws.shape[1])
+    return Estimate(means.mean(axis=0), never_blind(stderr, high - low, draws.shape[0] * draws.shape[1]))
 
 
 def never_blind(stderr: np.ndarray, spread: np.ndarray, n_draws: float) -> np.ndarray:

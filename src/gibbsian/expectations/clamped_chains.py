@@ -11,7 +11,8 @@ import numpy as np
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import require_chains, spread
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, from_spins, spin_system
 from gibbsian.inference.cut_sets import to_spins
@@ -70,7 +71,7 @@ class ClampedChains:
     >>> data = gb.Dataset.read([[1, float("nan")]] * 1000, coding="spin")
     >>> expectation = ClampedChains(copies=10)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[1] - np.tanh(0.5)) < 4 * estimate.stderr[1])
+    >>> bool(abs(estimate.value[1] - np.tanh(0.5)) < 4 * estimate.stderr[1])
     True
     """
 

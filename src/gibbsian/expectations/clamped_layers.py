@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks, spans
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.domain import DOMAINS
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference.layer_missing import check_discrete
 from gibbsian.models.layers.units import count_states, enumerate_values, spread, values_of
+from gibbsian.resources import row_blocks, spans
 from gibbsian.settings import check, declared, number, positional
 
 # Layers whose joint distribution is a pairwise model with the same theta.
@@ -52,7 +53,7 @@ class ClampedLayers:
     >>> model = family.build(weights=[[[1.0], [1.0]]])
     >>> clamped = ClampedLayers()
     >>> rows = clamped.init(model, gb.Dataset.read([[1, float("nan")]], coding="spin"), np.random.default_rng(0))
-    >>> clamped(model, rows)[0].mean.round(3).tolist()           # v1, v2, h and their products
+    >>> clamped(model, rows)[0].value.round(3).tolist()           # v1, v2, h and their products
     [1.0, 0.58, 0.762, 0.762, 0.762]
     """
 
@@ -102,7 +103,7 @@ class ClampedLayers:
             yield Alike(values, shares[rows], holes, listed)
 
     def __call__(self, model: Any, state: Rebuilt[Any]) -> tuple[Estimate, Rebuilt[Any]]:
-        """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
+        """Return the expectation; its part `log_partition` is the mean log-evidence of the rows."""
         if not isinstance(state.value, list):
             return ClampedExact(max_seconds=self.max_seconds)(model.family.joint(model.theta), state)
         mean, value = np.zeros_like(model.theta), 0.0
@@ -112,7 +113,7 @@ class ClampedLayers:
             for part, statistics in map_in_order(lambda block: _summed(model, block), blocks):
                 value += part
                 mean += statistics
-        return Estimate(mean, np.zeros_like(mean), value), state
+        return Estimate(mean, parts={"log_partition": Estimate(value)}), state
 
 
 def _summed(model: Any, rows: Alike) -> tuple[float, np.ndarray]:

@@ -24,7 +24,7 @@ def sweep(update: Callable[[Piece], float], pieces: Iterable[Piece], max_iter: i
 
 
 def ending(who: str, n_sweeps: int, change: float, max_iter: int, tol: float, warn: bool) -> dict[str, Any]:
-    """Return the diagnostics of an approximation by sweeps, with a warning where it did not settle."""
+    """Return what there is to say of an approximation by sweeps, with a warning where it did not settle."""
     converged = bool(change <= tol)
     if warn and not converged:
         notify(
@@ -33,7 +33,7 @@ def ending(who: str, n_sweeps: int, change: float, max_iter: int, tol: float, wa
                 "raise `max_iter`, or trust it less",
             )
         )
-    return {"approximate": True, "converged": converged, "n_sweeps": int(n_sweeps), "largest_change": float(change)}
+    return {"converged": converged, "n_sweeps": int(n_sweeps), "largest_change": float(change)}
 
 
 def views(flat: np.ndarray, sizes: list[int]) -> list[np.ndarray]:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
 from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.posterior import Posterior, posterior_of
@@ -26,7 +27,7 @@ class Exact:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = gb.expectations.Exact()
     >>> estimate, _ = expectation(model, None)
-    >>> estimate.mean.round(4), estimate.stderr
+    >>> estimate.value.round(4), estimate.stderr
     (array([0.    , 0.    , 0.4621]), array([0., 0., 0.]))
     """
 
@@ -45,7 +46,7 @@ class Exact:
         """Return the expectation."""
         plan = self.init(model, None, np.random.default_rng(0)) if state is None else state
         answers = plan.value.at(model.theta)
-        return Estimate(answers.moments, np.zeros_like(answers.moments), answers.log_partition), plan
+        return Estimate(answers.moments, parts={"log_partition": Estimate(answers.log_partition)}), plan
 
 
 class ExactRows(NamedTuple):
@@ -72,7 +73,7 @@ class ClampedExact:
     >>> expectation = ClampedExact()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> estimate.mean.round(4).tolist()                                           # tanh(0.5) = 0.4621
+    >>> estimate.value.round(4).tolist()                                           # tanh(0.5) = 0.4621
     [1.0, 0.4621, 0.4621]
     """
 
@@ -90,7 +91,7 @@ class ClampedExact:
         return Rebuilt(ExactRows(rows, bound))
 
     def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
-        """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
+        """Return the expectation; its part `log_partition` is the mean log-evidence of the rows."""
         rows, bound = state.value
         statistics = rows.constant
         value = float(model.theta @ statistics)
@@ -98,4 +99,4 @@ class ClampedExact:
             log_evidence, expected = bound.expect(model.theta, rows.shares)
             value += float(rows.shares @ log_evidence)
             statistics = statistics + expected
-        return Estimate(statistics, np.zeros_like(statistics), value), state
+        return Estimate(statistics, parts={"log_partition": Estimate(value)}), state

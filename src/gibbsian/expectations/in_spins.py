@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 
 from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN
-from gibbsian.expectations.base import Estimate, Expectation, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Expectation, Rebuilt
 from gibbsian.models import Model
 
 
@@ -54,7 +55,7 @@ class InSpins:
         mixing = state.mixing.value
         if mixing is not None:
             empty = mixing.max(axis=1).toarray().ravel()  # the empty product, one, counts as much as any other
-            estimate = Estimate(empty + mixing @ estimate.mean, mixing @ estimate.stderr)
+            estimate = Estimate(empty + mixing @ estimate.value, mixing @ estimate.monte_carlo_error)
         return estimate, state._replace(inner=inner)
 
     @property

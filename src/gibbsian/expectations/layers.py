@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior, log_weight_bound
@@ -22,6 +21,7 @@ from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import spread, values_of
 from gibbsian.models.parameters import check_whole_number
+from gibbsian.resources import row_blocks
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.startup import logsumexp
 

@@ -13,16 +13,17 @@ import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, spin_system
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
+from gibbsian.resources import row_blocks
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, declared, flag, number, whole
 from gibbsian.startup import logsumexp, softmax
@@ -82,9 +83,9 @@ class MeanField:
     """Statistics of the factorised Q that lowers the free energy, ``m_i = tanh(field_i)`` for spins.
 
     One factor at a time is set to its best, so that no update raises the free energy; minus that is a lower bound on
-    log Z, given as `log_partition`. There is no sampling, so no standard error, but an error that is not known: strong
-    or many couplings make it large, and below its critical temperature Q settles in one valley. A call goes on from the
-    Q of the call before.
+    log Z, given as the part `log_partition`. There is no sampling, but an error that is not known: strong or many
+    couplings make it large, and below its critical temperature Q settles in one valley. A call goes on from the Q of
+    the call before.
 
     Examples
     --------
@@ -93,9 +94,11 @@ class MeanField:
     >>> expectation = gb.expectations.MeanField()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> truth = gb.inference.exact(model).moments
-    >>> bool(estimate.log_partition < truth.log_partition), bool(abs(estimate.mean - truth.statistics).max() < 0.3)
-    (True, True)
-    >>> estimate.diagnostics["converged"], estimate.is_exact
+    >>> bool(abs(estimate.value - truth.statistics).max() < 0.3)
+    True
+    >>> float(estimate.parts["log_partition"]) < truth.log_partition, estimate.is_exact
+    (True, False)
+    >>> estimate.parts["converged"], estimate.is_exact
     (True, False)
     """
 
@@ -134,7 +137,7 @@ class ClampedMeanField:
 
     Notes
     -----
-    ``diagnostics["free_energy"]`` is the average of F over the data, ``log_partition`` minus it; ``"largest_change"``
+    ``parts["free_energy"]`` is the average of F over the data, ``log_partition`` minus it; ``"largest_change"``
     and ``"n_sweeps"`` say how the slowest row ended.
 
     Examples
@@ -145,7 +148,7 @@ class ClampedMeanField:
     >>> expectation = ClampedMeanField()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> estimate.mean.round(4).tolist()                       # one missing cell: mean field is exact, tanh(0.5)
+    >>> estimate.value.round(4).tolist()                       # one missing cell: mean field is exact, tanh(0.5)
     [1.0, 0.4621, 0.4621]
     """
 
@@ -166,7 +169,7 @@ class ClampedMeanField:
         settled = Settled(np.zeros_like(model.theta), 0.0, state.fields, 0, 0.0)
         if rows.data is not None:
             settled = settle(model, FreeCells.of(rows), state.fields, self.max_iter, self.tol)
-        notes = {"approximate": True, "largest_change": settled.change, "n_sweeps": settled.n_sweeps}
+        notes = {"largest_change": settled.change, "n_sweeps": settled.n_sweeps}
         estimate = _estimate(model, rows.constant + settled.statistics, settled.entropy, notes)
         return estimate, state._replace(fields=settled.fields)
 
@@ -198,7 +201,7 @@ def _bound(model: Model, statistics: np.ndarray, entropy: float) -> float:
 
 def _estimate(model: Model, statistics: np.ndarray, entropy: float, notes: dict[str, Any]) -> Estimate:
     bound = _bound(model, statistics, entropy)
-    return Estimate(statistics, np.zeros_like(statistics), bound, {"free_energy": -bound, **notes})
+    return Estimate(statistics, None, {"log_partition": Estimate(bound, None), "free_energy": -bound, **notes})
 
 
 def _n_fields(model: Model, cells: np.ndarray) -> int:

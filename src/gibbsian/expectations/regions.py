@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from gibbsian.backends.numba import regions as kernels
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.inference.planar.kasteleyn import is_planar
 from gibbsian.models.parameters import check_whole_number
+from gibbsian.resources import row_blocks
 
 Target = tuple[int, ...]
 Region = tuple[int, ...]

@@ -14,7 +14,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.chains import judged, keep_draws
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import as_rules
@@ -100,7 +101,7 @@ def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: Spatia
     >>> import numpy as np, gibbsian as gb
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> estimate = gb.expectations.spatial_statistics(model, np.array([[1, 1], [1, -1]]))
-    >>> estimate.mean.round(4), estimate.stderr.round(4)
+    >>> estimate.value.round(4), estimate.stderr.round(4)
     (array([0.    , 0.4621, 0.4621]), array([0.4621, 0.    , 0.    ]))
     """
     taken = Samples.of(samples)
@@ -135,7 +136,7 @@ class Spatial:
     >>> expectation = gb.expectations.Spatial("s2")
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> truth = gb.inference.exact(model).moments
-    >>> bool((abs(estimate.mean - truth) <= 5 * estimate.stderr + 1e-12).all())
+    >>> bool((abs(estimate.value - truth) <= 5 * estimate.stderr + 1e-12).all())
     True
     """
 
@@ -178,7 +179,7 @@ class Spatial:
             if state.fresh:
                 numbers = judged(self, model, np.concatenate([early, draws[:, ::BETWEEN_LOOKS]], axis=1))
         over = getattr(samples, "statistics", partial(spatial_statistics, samples=samples))
-        estimate = replace(over(model, plan=plan), diagnostics=numbers)
+        estimate = replace(over(model, plan=plan), parts=numbers)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
     def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
@@ -213,7 +214,7 @@ def _estimates(model: Any, plan: SpatialPlan, data: Dataset) -> Callable[[np.nda
     def function(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         current = model.replace(theta)
         estimate = spatial_statistics(current, samples, plan=plan.renewed(current))
-        return estimate.mean, data.total_weight * estimate.stderr**2
+        return estimate.value, data.total_weight * estimate.stderr**2
 
     return function
 

@@ -10,7 +10,8 @@ from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import start_at_rows
 from gibbsian.expectations.clamped import CLAMPED
 from gibbsian.expectations.clamped_chains import ChainPlan, ClampedChains
@@ -58,7 +59,7 @@ class SpatialChains(GoesOn):
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = gb.expectations.SpatialChains(copies=100)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 1e-12)       # the region of this pair is the whole system
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 1e-12)       # the region of this pair is the whole system
     True
     """
 
@@ -115,7 +116,7 @@ class ClampedSpatial(ClampedChains):
     >>> expectation = ClampedSpatial()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-    >>> estimate.mean.round(4).tolist(), estimate.stderr.tolist()
+    >>> estimate.value.round(4).tolist(), estimate.stderr.tolist()
     ([1.0, 0.4621, 0.4621], [0.0, 0.0, 0.0])
     """
 
@@ -157,5 +158,5 @@ def _row_by_row(model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray
     for row, _, given, theta, _ in OneByOne(model.family, data.states, data.missing).conditionals(model.theta):
         draws = states[plan.row_of == row][:, data.missing[row]]
         rest = given.family.replace(theta)
-        total += plan.rows.shares[row] * given.statistics(spatial_statistics(rest, Samples(draws), region=1).mean)
+        total += plan.rows.shares[row] * given.statistics(spatial_statistics(rest, Samples(draws), region=1).value)
     return total

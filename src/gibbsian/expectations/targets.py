@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations.base import Estimate
+from gibbsian.estimate import Estimate
 from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import Contraction, TablePlan
@@ -52,7 +52,7 @@ def expect_of(
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.0, 0.0, 0.0], [0.5, 0.5])
     >>> samples = gb.inference.exact(model).sample(50, np.random.default_rng(0))
     >>> estimate = gb.expectations.expect_of(model, lambda a, c: a == c, [0, 2], samples, region=2)
-    >>> bool(np.isclose(estimate.mean, (1 + np.tanh(0.5) ** 2) / 2)), float(estimate.stderr)   # the region is all
+    >>> bool(np.isclose(estimate.value, (1 + np.tanh(0.5) ** 2) / 2)), float(estimate.stderr)   # the region is all
     (True, 0.0)
     """
     target = _checked_target(nodes, model.n_variables)
@@ -63,7 +63,7 @@ def expect_of(
     contraction = Contraction((target,), (np.arange(rows.shape[1]),), (rows.T,), rows.shape[1])
     estimate = TablePlan.of(model, as_rules(region), contraction).statistics(model, taken)
     shape = table.shape[1:]
-    return Estimate(estimate.mean.reshape(shape), estimate.stderr.reshape(shape))
+    return Estimate(estimate.value.reshape(shape), estimate.stderr.reshape(shape))
 
 
 def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np.ndarray:

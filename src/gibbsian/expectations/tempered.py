@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import chain_means, judged
 from gibbsian.models.base import Model
 from gibbsian.samplers.bridges import TemperedColumns
@@ -36,7 +38,7 @@ class TemperedMonteCarlo:
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.2, 0.0], [5.0])    # Gibbs chains hardly leave a well
     >>> expectation = gb.expectations.TemperedMonteCarlo()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(abs(estimate.mean[0] - np.tanh(0.2)) < 4 * estimate.stderr[0] < 0.1)
+    >>> bool(abs(estimate.value[0] - np.tanh(0.2)) < 4 * estimate.stderr[0] < 0.1)
     True
     """
 
@@ -59,6 +61,6 @@ class TemperedMonteCarlo:
         columns = TemperedColumns.settled(variable_path(model), rng, self.n_chains)
         run = columns.run(self.n_steps, self.n_steps * self.n_chains)
         draws = np.swapaxes(run.states.reshape(self.n_steps, self.n_chains, -1), 0, 1)
-        numbers = {**judged(self, model, draws), "trouble": run.trouble}
-        estimate = Estimate(*chain_means(model, draws), run.log_partition, numbers, run.log_partition_stderr)
-        return estimate, state._replace(n_calls=state.n_calls + 1)
+        log_z = Estimate(run.log_partition, run.log_partition_stderr)
+        parts = {"log_partition": log_z, **judged(self, model, draws), "trouble": run.trouble}
+        return replace(chain_means(model, draws), parts=parts), state._replace(n_calls=state.n_calls + 1)

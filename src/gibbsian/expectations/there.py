@@ -18,7 +18,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.models import Model
 
 # Interactions that the chains of a block meet in a call, 1 to 20 milliseconds of work where a task costs 3 to 5; and
@@ -63,8 +64,8 @@ class There:
         """Return the mean over all rows, and its standard error from those of the partitions."""
         state, data = self.advance(model, state), state.data.value
         mean, variance, value = data.mean(partial(_taken, self.phase, model, [*state.seed, state.calls]))
-        known = None if np.isnan(value) else float(value)
-        return Estimate(mean, np.sqrt(variance / data.total_weight), known), state
+        parts = {} if np.isnan(value) else {"log_partition": Estimate(float(value))}
+        return Estimate(mean, np.sqrt(variance / data.total_weight), parts), state
 
     def advance(self, model: Model, state: ThereState) -> ThereState:
         """Return the state of the next call."""
@@ -109,7 +110,7 @@ class GoesOn:
 def _moved(phase: Any, model: Model, block: Any, share: float) -> tuple[np.ndarray, np.ndarray, list[Any]]:
     """Return what a block adds to the mean and to its variance, and where its chains stand."""
     estimate, after = phase.moved(model, block)
-    return share * estimate.mean, (share * estimate.stderr) ** 2, [after]
+    return share * estimate.value, (share * estimate.monte_carlo_error) ** 2, [after]
 
 
 def where_rows_are(phase: Any, data: Any) -> Any:
@@ -126,8 +127,8 @@ def own_generator(seed: Any, data: Dataset) -> np.random.Generator:
 def _taken(phase: Any, model: Model, seed: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray, float]:
     """Return what a partition says: mean, variance times weight, and log-evidence or NaN."""
     estimate, _ = phase(model, phase.init(model, data, own_generator(seed, data)))
-    value = np.nan if estimate.log_partition is None else estimate.log_partition
-    return estimate.mean, data.total_weight * estimate.stderr**2, value
+    value = float(estimate.parts.get("log_partition", np.nan))
+    return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
 
 
 def _made(phase: Any, model: Model, seed: Any, make: Callable[[Any, Any, Dataset], Dataset], data: Dataset) -> Dataset:

@@ -10,11 +10,11 @@ import numpy as np
 from gibbsian.backends.numba import cut_sets as kernels
 from gibbsian.backends.numba import pairwise as pairwise_kernels
 from gibbsian.backends.parallel import WORTH_THREADS, in_slices, map_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.models import PairwiseModel
 from gibbsian.models.ising import Ising
+from gibbsian.resources import row_blocks
 
 # Cut sets of more cells are left to exact inference on the one row, which then costs no more than going through their
 # values.

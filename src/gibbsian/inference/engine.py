@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
 from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models import Model
-from gibbsian.models import family as families
+from gibbsian.models.base import ExponentialFamily
+from gibbsian.models.family import Model as Pair
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
 
@@ -167,7 +168,11 @@ class ExactAnswers(ABC, Generic[AnyEngine]):
     def model(self) -> Any:
         """The distribution asked about."""
         family = self.engine.family
-        return families.Model(family, self.theta) if isinstance(family, families.Family) else family.replace(self.theta)
+        return family.replace(self.theta) if isinstance(family, ExponentialFamily) else Pair(family, self.theta)
+
+    def checked(self) -> Self:
+        """Return the answers, or refuse them where sums are no integrals (see `quadrature`)."""
+        return self
 
     @cached_property
     @abstractmethod
@@ -287,7 +292,7 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
         if cost.fits(max_seconds, limit):
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
-    n_variables = len(family.variables) if isinstance(family, families.Family) else family.n_variables
+    n_variables = family.n_variables if isinstance(family, ExponentialFamily) else len(family.variables)
     raise TooExpensiveError(
         f"exact inference on {n_variables} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
@@ -315,7 +320,7 @@ def exact(model: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD) -> E
         ...
     gibbsian.errors.TooExpensiveError: exact inference on 60 variables would take ...
     """
-    return plan_exact(model.family, max_seconds=max_seconds, instead=instead).at(model.theta)
+    return plan_exact(model.family, max_seconds=max_seconds, instead=instead).at(model.theta).checked()
 
 
 def conditional(

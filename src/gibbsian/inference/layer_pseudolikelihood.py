@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.family import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import columns_of, value_tables, values_of
+from gibbsian.resources import row_blocks
 from gibbsian.startup import log_softmax
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.engine import ENGINES, Cost, Engine, ExactAnswers, check_n_samples
 from gibbsian.models.family import Layered
 from gibbsian.models.layers.units import count_states, domain_of, states_of
+from gibbsian.resources import row_blocks
 
 if TYPE_CHECKING:  # every model asks this engine for its price, and few have layers
     from gibbsian.inference.layer_tables import TwoValuedTable

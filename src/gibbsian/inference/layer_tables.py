@@ -16,10 +16,10 @@ import numpy as np
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import layer_sums as kernels
 from gibbsian.backends.parallel import WORTH_THREADS, map_in_order
-from gibbsian.blocks import spans
 from gibbsian.models.family import StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits, enumerate_values
+from gibbsian.resources import spans
 
 # States that are worked on side by side: their products stay in the first-level cache.
 LANE_UNITS = 6

@@ -76,9 +76,13 @@ def plan_elimination(graph: Graph, cardinalities: tuple[int, ...] | None = None)
 
 
 def least_entries(graph: Graph) -> float:
-    """Return a bound of the entries of separators' tables: each edge is in one, and equal sizes have the fewest."""
-    n = max(graph.n_nodes, 1)
-    return min(n * 2.0 ** min(graph.n_edges / n, MAX_WIDTH), 2.0 ** (MAX_WIDTH + 1))
+    """Return a bound of the entries of separators' tables.
+
+    Each edge is in one, and equal sizes have the fewest; the first node to go has all its neighbours in one.
+    """
+    n, least_degree = max(graph.n_nodes, 1), int(graph.degrees.min(initial=graph.n_nodes))
+    spread = n * 2.0 ** min(graph.n_edges / n, MAX_WIDTH)
+    return min(max(spread, 2.0 ** min(least_degree, MAX_WIDTH)), 2.0 ** (MAX_WIDTH + 1))
 
 
 def _best_order(graph: Graph, log_sizes: np.ndarray) -> np.ndarray | None:

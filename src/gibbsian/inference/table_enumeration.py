@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.engine import ENGINES, AnyEngine, Cost, Engine, ExactAnswers, check_n_samples, check_nodes
 from gibbsian.inference.log_tables import Axes, LogTables, add_up, digits, marginals
+from gibbsian.inference.quadrature import N_CONFIGURATIONS, SEED, require_resolved
 from gibbsian.models.factors import FactorFamily, TransformFamily
+from gibbsian.models.family import keeps
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 
@@ -29,12 +31,12 @@ TIE = 1e-14
 
 def needs_factors(family: Any) -> bool:
     """Say whether a family is served through its factors: it has some, and no form in spins."""
-    return isinstance(family, FactorFamily) and not is_ising(family)
+    return keeps(family, FactorFamily) and not is_ising(family)
 
 
 def has_transform(family: Any) -> bool:
     """Say whether a family lists the log-weights of all states by a transform of its own."""
-    return isinstance(family, TransformFamily) and family.has_fast_transform
+    return keeps(family, TransformFamily) and family.has_fast_transform
 
 
 def table_seconds(family: Any) -> float:
@@ -58,6 +60,12 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     def _cardinalities(self) -> np.ndarray:
         """Number of values of every variable of the model."""
         return self.model.domain.cardinalities(self.model.n_variables)
+
+    def checked(self) -> Self:
+        """Return the answers, or refuse them where few nodes hold a density of real variables."""
+        if isinstance(self.model.domain, Continuum):
+            require_resolved(self.model.factors(), self.draw(N_CONFIGURATIONS, np.random.default_rng(SEED)))
+        return self
 
     # -- what subclasses compute ---------------------------------------------------------------------------------------
     @cached_property

@@ -19,7 +19,6 @@ from gibbsian.backends.classes import ClassSums, blocks_of, e_step, nearest, ove
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment, stay, to_nearest
-from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
 from gibbsian.domain import Reals
 from gibbsian.errors import DataError
 from gibbsian.learners.base import BOUND
@@ -34,6 +33,7 @@ from gibbsian.models.mixtures.base import (
 )
 from gibbsian.models.mixtures.categorical import one_hot
 from gibbsian.models.variables import variables_of
+from gibbsian.resources import PLAIN_PRODUCT, row_blocks
 from gibbsian.settings import choice
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").

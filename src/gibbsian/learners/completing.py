@@ -18,7 +18,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.expectations.there import where_rows_are
@@ -139,7 +140,7 @@ class CompletedRows:
         """Return the expected statistics given the present cells."""
         rows = state.completions.value.under(model)
         mean = mean_statistics(model, rows)
-        return Estimate(mean, np.zeros_like(mean)), state._replace(rows=Rebuilt(rows))
+        return Estimate(mean), state._replace(rows=Rebuilt(rows))
 
     def completions(self, data: Dataset, state: CompletedState) -> Dataset:
         """Return the rows as they were completed last."""

@@ -35,7 +35,7 @@ class ChainRecipe(Recipe):
         return MomentMatching(
             expectation=self.chains(),
             optimizer=self.optimizer,
-            **self.penalties,
+            **self.penalties._asdict(),
             average=self.average,
             min_iter=self.min_iter,
             centred=self.centred,
@@ -85,7 +85,7 @@ class PCD(ChainRecipe):
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]] * 100
     >>> bm = gb.BoltzmannMachine(learner=gb.learners.PCD(n_chains=500), random_state=0).fit(rows)
-    >>> bm.result_.converged, bool(abs(bm.expect().mean - 0.2).max() < 0.05)     # the data's moments are 0.2
+    >>> bm.result_.converged, bool(abs(bm.expect().value - 0.2).max() < 0.05)     # the data's moments are 0.2
     (True, True)
 
     Notes

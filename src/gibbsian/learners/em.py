@@ -356,15 +356,15 @@ class MachineAlternation:
         model = self.model.replace(progress.theta)
         free, log_partition = self._free_phase(model)
         estimate, posterior = self.clamped(model, progress.posterior)
-        weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.stderr.any() else 1.0
+        weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.monte_carlo_error.any() else 1.0
         return replace(
             progress,
             free=free,
             log_partition=log_partition,
-            clamped=(1 - weight) * progress.clamped + weight * estimate.mean,
-            log_evidence=float("nan") if estimate.log_partition is None else estimate.log_partition,
-            gap=(1 - weight) * progress.gap + weight * (free - estimate.mean),
-            variance=(1 - weight) ** 2 * progress.variance + weight**2 * estimate.stderr**2,
+            clamped=(1 - weight) * progress.clamped + weight * estimate.value,
+            log_evidence=float(estimate.parts.get("log_partition", "nan")),
+            gap=(1 - weight) * progress.gap + weight * (free - estimate.value),
+            variance=(1 - weight) ** 2 * progress.variance + weight**2 * estimate.monte_carlo_error**2,
             e_steps=progress.e_steps + 1,
             posterior=posterior,
             evaluations=progress.evaluations + 1,

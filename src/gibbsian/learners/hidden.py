@@ -10,10 +10,10 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.estimate import Estimate
 from gibbsian.expectations import (
     CLAMPED,
     ClampedChains,
-    Estimate,
     Expectation,
     PersistentChains,
     RestartedChains,
@@ -139,7 +139,8 @@ class CompleteData:
 
     def __call__(self, model: Model, state: None) -> tuple[Estimate, None]:
         """Return the statistics, and the log-evidence under the model."""
-        return Estimate(self.statistics, self.stderr, float(model.theta @ self.statistics)), None
+        log_weight = Estimate(float(model.theta @ self.statistics))
+        return Estimate(self.statistics, self.stderr, {"log_partition": log_weight}), None
 
 
 def begun_phase(

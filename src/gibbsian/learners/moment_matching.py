@@ -13,7 +13,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
+from gibbsian.estimate import Estimate
+from gibbsian.expectations import EXPECTATIONS, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import begun_phase
@@ -101,7 +102,7 @@ class MomentMatching(WithPrior):
     >>> import gibbsian as gb
     >>> learner = gb.learners.MomentMatching("exact", gb.optimizers.Ascent(learning_rate=0.5))
     >>> bm = gb.BoltzmannMachine(learner=learner, tol=1e-5).fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> bm.expect().mean.round(4).tolist()                            # the data's own moments
+    >>> bm.expect().value.round(4).tolist()                            # the data's own moments
     [0.2, 0.2, 0.2]
     """
 
@@ -153,8 +154,8 @@ class MomentMatching(WithPrior):
         model = problem.model.replace(walk.iterate)
         data, posterior, samples = self._clamped_phase(problem, model, state.progress)
         free, samples = self.expectation(model, samples)  # type: ignore[operator]
-        gradient = free.mean - data.mean + problem.smooth(walk.iterate)[1]
-        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr))
+        gradient = free.value - data.value + problem.smooth(walk.iterate)[1]
+        walk, info = problem.steps.step(walk, gradient, np.hypot(free.monte_carlo_error, data.monte_carlo_error))
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info

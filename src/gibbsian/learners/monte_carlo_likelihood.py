@@ -122,7 +122,9 @@ class Draws:
         plan: Any = compiled_plan(model, Neighbourhood(1))
         if plan is None:
             return cls(model, states, plain, plain)
-        return cls(model, states, np.array([plan.statistics(model, Samples.of(group)).mean for group in states]), plain)
+        return cls(
+            model, states, np.array([plan.statistics(model, Samples.of(group)).value for group in states]), plain
+        )
 
     @property
     def flat(self) -> np.ndarray:
@@ -203,7 +205,7 @@ class MonteCarloLikelihood(WithPrior):
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]] * 100
     >>> bm = gb.BoltzmannMachine(learner="mcmle", random_state=0).fit(rows)
-    >>> bm.result_.converged, bool(abs(bm.expect().mean - 0.2).max() < 0.05)     # the data's moments are 0.2
+    >>> bm.result_.converged, bool(abs(bm.expect().value - 0.2).max() < 0.05)     # the data's moments are 0.2
     (True, True)
     """
 
@@ -275,7 +277,7 @@ class MonteCarloLikelihood(WithPrior):
         learner = MPLE(l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         related = run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
 
-        statistics = problem.clamped(model, None)[0].mean
+        statistics = problem.clamped(model, None)[0].value
 
         def mismatch(theta: np.ndarray) -> float:
             draws, _ = self._draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
@@ -304,10 +306,10 @@ class MonteCarloLikelihood(WithPrior):
         draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
 
         def error(deviations: np.ndarray) -> np.ndarray:
-            return np.sqrt(np.square(deviations).sum(axis=0) + data.stderr**2)
+            return np.sqrt(np.square(deviations).sum(axis=0) + data.monte_carlo_error**2)
 
         stderr = error(draws.deviations())
-        function = Reweighted(draws, data.mean, problem.smooth)
+        function = Reweighted(draws, data.value, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
         norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
         coarse, mismatch = (
@@ -420,7 +422,7 @@ class MonteCarloLikelihood(WithPrior):
         # the fit's own last round may have had any error that is enough
         most = max(1.0, ENOUGH * self.precision / max(info.details["error"], np.finfo(float).tiny))
         noise = most * last.deviations
-        return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise)
+        return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise, is_information=True)
 
 
 def _deviations(groups: np.ndarray) -> np.ndarray:

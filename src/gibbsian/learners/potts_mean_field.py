@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.models import PottsModel
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 # An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
 LEAST_UNEXPLAINED = 1e-10

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
 from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
+from gibbsian.inference import exact
 from gibbsian.learners.base import Learner
 from gibbsian.objectives import Likelihood
 
@@ -28,6 +30,8 @@ def check_runaway(model: Any, data: Dataset, learner: Learner, certain: bool = T
         return
     objective, exists = getattr(learner, "objective", None), None
     likelihood = isinstance(objective, Likelihood) or getattr(objective, "joint_targets", False)
+    if isinstance(objective, Likelihood) and isinstance(model.domain, Continuum):
+        exact(model, max_seconds=objective.max_seconds)  # refuses a density that the quadrature does not resolve
     if not data.has_missing and isinstance(data, Dataset):
         from gibbsian.diagnostics.existence import maximum_exists
 

@@ -12,11 +12,11 @@ from gibbsian.backends.numba import span, span_axes
 from gibbsian.backends.numba.axes import transform
 from gibbsian.backends.numba.lanes import VECTOR_BYTES
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
 from gibbsian.models.full_span import fill_dual
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.resources import row_blocks
 
 
 # -- what functions cost ----------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class SMCI(Recipe):
         runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
         expectation = InSpins(Spatial(region=self.region))
         return MomentMatching(
-            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties
+            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties._asdict()
         )
 
 
@@ -80,7 +80,7 @@ class SpatialPCD(ChainRecipe):
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]] * 20
     >>> bm = gb.BoltzmannMachine(learner="smci-pcd", random_state=0).fit(rows)
-    >>> bool(abs(bm.expect().mean - 0.2).max() < 0.02)                            # the data's moments are 0.2
+    >>> bool(abs(bm.expect().value - 0.2).max() < 0.02)                            # the data's moments are 0.2
     True
 
     Notes

@@ -11,7 +11,8 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import Estimate, Exact, MonteCarlo, TemperedMonteCarlo
+from gibbsian.estimate import Estimate
+from gibbsian.expectations import Exact, MonteCarlo, TemperedMonteCarlo
 from gibbsian.expectations.chains import MonteCarloState
 from gibbsian.inference import predict_cost
 from gibbsian.models import Model
@@ -205,9 +206,9 @@ def training_report(
     `pull` is how far a penalty may hold them off. Some chains start at `rows`, where they are given.
     """
     estimate = _expect(model, rng) if rows is None else _expect(model, rng, rows)
-    difference = moments.mean - estimate.mean
+    difference = moments.mean - estimate.value
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(_variance(model, estimate.mean, difference) / moments.count + estimate.stderr**2)
+        error = np.sqrt(_variance(model, estimate.value, difference) / moments.count + estimate.monte_carlo_error**2)
         z_scores = np.where(difference == 0, 0.0, difference / error)
         unexplained = None
         if pull is not None:
@@ -220,17 +221,17 @@ def training_report(
         unexplained,
         0.0,
         converged,
-        estimate.diagnostics.get("r_hat"),
-        estimate.diagnostics.get("effective_sample_size"),
-        estimate.mean,
+        estimate.parts.get("r_hat"),
+        estimate.parts.get("effective_sample_size"),
+        estimate.value,
         error,
-        bool(estimate.diagnostics.get("mixed", True)),
+        bool(estimate.parts.get("mixed", True)),
     )
     if pull is None or report.status != "trained" or not report.n_far:
         return report
     if np.isinf(pull[0]).any():
         return replace(report, share_kept_off=np.nan)
-    alone = _expect(model.replace(np.where(model.penalised, 0.0, model.theta)), rng).mean
+    alone = _expect(model.replace(np.where(model.penalised, 0.0, model.theta)), rng).value
     differences = np.abs([difference, moments.mean - alone])
     far = model.penalised & (differences > FAR * error).any(axis=0)
     lost, found = np.square(differences[:, far]).sum(axis=1).tolist()
@@ -276,23 +277,22 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
     """Return the model's moments: exact where that is quick, else by chains of a bounded length from several starts.
 
     Where chains from different starts disagree tempered chains decide; where these do not settle it either, the
-    diagnostics of the estimate say that nothing has mixed.
+    parts of the estimate say that nothing has mixed.
     """
     if isinstance(model.family, ClosedForm):
-        mean = model.family.expected_statistics(model.theta)
-        return Estimate(mean, np.zeros_like(mean))
+        return Estimate(model.family.expected_statistics(model.theta))
     try:
         return Exact(max_seconds=EXACT_SECONDS)(model)[0]
     except TooExpensiveError:
         sweeps = int(np.clip(GIBBS_UPDATES / (N_CHAINS * model.n_variables), 20, 500))
     expectation = MonteCarlo(n_chains=N_CHAINS, n_steps=sweeps, burn_in=2 * sweeps, warn=False)
     estimate = expectation(model, _spread_out(model, rng, rows))[0]
-    if not estimate.diagnostics["r_hat"] > MAX_R_HAT:  # not a number where no chain moves from the state of all
+    if not estimate.parts["r_hat"] > MAX_R_HAT:  # not a number where no chain moves from the state of all
         return estimate
     tempered = _tempered(model, rng)
     if tempered is not None:
         return tempered
-    return replace(estimate, diagnostics={**estimate.diagnostics, "mixed": False})
+    return replace(estimate, parts={**estimate.parts, "mixed": False})
 
 
 def is_quick(model: Model) -> bool:
@@ -327,7 +327,7 @@ def _tempered(model: Model, rng: np.random.Generator) -> Estimate | None:
         estimate = columns(model, columns.init(model, None, rng))[0]
     except (ArgumentError, TooExpensiveError):  # a model that has no path from independent columns
         return None
-    settled = not estimate.diagnostics["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.diagnostics["trouble"]
+    settled = not estimate.parts["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.parts["trouble"]
     return estimate if settled else None
 
 

@@ -107,7 +107,7 @@ class FactorFamily(Protocol):
     """A family that is a product of small tables, with expected statistics that follow from small marginals."""
 
     def factors(self) -> FactorGraph:
-        """Return the distribution as a product of tables over codes, the temperature divided out."""
+        """Return the distribution as a product of tables over codes."""
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
         """Return the expected statistics, given the joint probabilities of any few variables that share a factor."""
@@ -115,11 +115,7 @@ class FactorFamily(Protocol):
 
 @runtime_checkable
 class TransformFamily(Protocol):
-    """A family whose members' log-weights of all states may be one fast transform of theta."""
-
-    @property
-    def has_fast_transform(self) -> bool:
-        """Whether they are."""
+    """A family whose members' log-weights of all states are one fast transform of theta, if it says so."""
 
     def log_weight_table(self) -> np.ndarray:
         """Return the log-weights of all states by their numbers; variable 0 is the most significant digit."""

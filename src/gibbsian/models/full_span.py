@@ -12,7 +12,6 @@ import numpy as np
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.parallel import kept_threads
-from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -25,7 +24,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.resources import memory_limit, require_memory
+from gibbsian.resources import memory_limit, require_memory, row_blocks
 from gibbsian.startup import logsumexp
 
 # A table of all states up to this size (2^23 states) is kept between two questions; a larger one is made for each

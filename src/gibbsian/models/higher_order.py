@@ -15,7 +15,6 @@ from gibbsian.backends.numba import cliques as kernels
 from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.domain import SPIN, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -29,7 +28,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
 from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 
 @MODELS.register("higher-order", many_valued="values")

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.blocks import spans
+from gibbsian.resources import spans
 
 Scope = tuple[int, ...]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.graphs import Graph
+from gibbsian.models.family import keeps
 
 
 class Ising(NamedTuple):
@@ -39,4 +40,4 @@ def is_ising(family: object) -> bool:
     >>> is_ising(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family), is_ising(gb.graphs.complete(2))
     (True, False)
     """
-    return isinstance(family, IsingFamily)
+    return keeps(family, IsingFamily)

@@ -12,7 +12,6 @@ import numpy as np
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
-from gibbsian.blocks import LEAST_ROWS, row_blocks
 from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -24,6 +23,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.ising import Ising
 from gibbsian.models.parameters import change_of_domain, checked_theta
 from gibbsian.models.states import checked_fixed, checked_shares, checked_states
+from gibbsian.resources import LEAST_ROWS, row_blocks
 
 # Rows of a large sparse model whose products are summed together: no more than a few stay near the cache.
 FEW_ROWS = 8
@@ -162,11 +162,6 @@ class PairwiseModel(ExponentialFamily):
     # -- what learners and expectations ask ---------------------------------------------------------------------------
     is_pairwise: ClassVar[bool] = True
     statistics_are_products: ClassVar[bool] = True
-
-    @property
-    def exchangeable(self) -> str:
-        """What the errors of parameters do not know of."""
-        return "hidden units can be exchanged: errors are those of the maximum that was found" if self.n_hidden else ""
 
     @property
     def products(self) -> list[tuple[int, ...]]:

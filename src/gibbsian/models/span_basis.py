@@ -9,8 +9,8 @@ import numpy as np
 
 from gibbsian.backends.numba.axes import is_power_of_two
 from gibbsian.backends.numba.span_axes import strides_of
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
+from gibbsian.resources import row_blocks
 
 # Indices are 64-bit integers; tables end long before.
 MOST_STATES = 2**62

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.blocks import row_blocks
 from gibbsian.models.full_span import FullSpanModel, fill_log_weights
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 from gibbsian.startup import logsumexp
 
 # So many completions are weighed by a matrix product, many rows at a time; more by one transform for each row.

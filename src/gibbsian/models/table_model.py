@@ -15,7 +15,6 @@ from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.backends.table_entries import Entries
-from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.graphs import Graph
 from gibbsian.models.base import ExponentialFamily
@@ -24,7 +23,7 @@ from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares, checked_states
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

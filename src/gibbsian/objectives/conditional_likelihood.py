@@ -78,7 +78,8 @@ class ConditionalLikelihood:
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
             (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
-            return free_y.log_partition - with_all.log_partition, free_y.mean - with_all.mean
+            below, above = (float(each.parts["log_partition"]) for each in (with_all, free_y))
+            return above - below, free_y.value - with_all.value
 
         return function
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model
 from gibbsian.models.conditionals.base import STATES_AT_ONCE
+from gibbsian.resources import row_blocks
 
 FLOPS_PER_SECOND = 1e10  # of one BLAS core, about; predictions err on the safe side
 LARGEST_EXPONENT = 900.0  # predictions stop growing here, well before a float64 overflows

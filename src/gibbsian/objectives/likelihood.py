@@ -84,8 +84,7 @@ class Likelihood:
 
         def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
             found, _ = clamped(model.replace(theta), rows)
-            assert found.log_partition is not None
-            return found.log_partition, found.mean
+            return float(found.parts["log_partition"]), found.value
 
         return evidence
 

@@ -51,12 +51,12 @@ def moment_scatter(machine: Any, data: Any, *, ax: Axes | None = None) -> Axes:
     for number, (label, named) in enumerate(machine.statistics().items()):
         part = slice(start, start := start + len(named))
         if len(named):
-            x, y = observed[part], expected.mean[part]
-            bars = {"xerr": 2 * errors[part], "yerr": 2 * expected.stderr[part]}
+            x, y = observed[part], expected.value[part]
+            bars = {"xerr": 2 * errors[part], "yerr": 2 * expected.monte_carlo_error[part]}
             ax.errorbar(x, y, fmt="none", ecolor="0.8", elinewidth=0.8, zorder=1, **bars)
             ax.scatter(x, y, 36 if number == 0 else 14, colour(number), label=label, alpha=0.75, linewidths=0)
     # the root mean square says what the eye cannot measure
-    distance = float(np.sqrt(np.nanmean((observed - expected.mean) ** 2)))
+    distance = float(np.sqrt(np.nanmean((observed - expected.value) ** 2)))
     ax.set_title(f"moments: data and model (rms difference {distance:.2g})")
     ax.set_aspect("equal", adjustable="datalim")
     ax.legend(loc="upper left", frameon=False)

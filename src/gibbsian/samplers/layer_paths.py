@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.device import layer_kernels, library_of, twin
-from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
 from gibbsian.models.family import Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import idle_means, mean_values, refused, spread, states_of, values_of
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, spans
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.block_gibbs import BlockGibbs
 from gibbsian.samplers.paths import Groups, SteppedPath

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
-from gibbsian.resources import require_memory
+from gibbsian.resources import PLAIN_PRODUCT, require_memory, row_blocks
 
 
 def kmeans_plusplus(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np.ndarray:

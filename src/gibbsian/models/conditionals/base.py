@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.models.differences import STEP, symmetric_differences
+from gibbsian.resources import row_blocks
 
 Array = np.ndarray
 Kernel = Callable[..., Any]

@@ -16,7 +16,6 @@ from gibbsian.backends.device import twin
 from gibbsian.backends.numba import local_states, packed
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.graphs import Graph
 from gibbsian.models.conditionals.base import (
     STATES_AT_ONCE,
@@ -27,6 +26,7 @@ from gibbsian.models.conditionals.base import (
     RowConditionals,
     WeightedRows,
 )
+from gibbsian.resources import row_blocks
 
 # Local states are counted and evaluated about this many at a time, within the second-level cache.
 PIECE = 2**15

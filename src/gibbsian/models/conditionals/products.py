@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbsian.backends.numba import cliques as kernels
-from gibbsian.blocks import row_blocks, spans
 from gibbsian.domain import Continuum
 from gibbsian.models.clique_forms import padded_levels
 from gibbsian.models.conditionals.base import Array, RowConditionals, WeightedRows
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.resources import row_blocks, spans
 
 if TYPE_CHECKING:
     from gibbsian.models.potentials import Term

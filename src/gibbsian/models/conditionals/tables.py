@@ -13,9 +13,9 @@ from gibbsian.backends.numba import potts as row_kernels
 from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
+from gibbsian.resources import row_blocks
 
 if TYPE_CHECKING:
     from gibbsian.models.table_model import Layout

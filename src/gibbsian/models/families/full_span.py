@@ -13,7 +13,6 @@ import numpy as np
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.parallel import kept_threads
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
@@ -26,7 +25,7 @@ from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes, triangles
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
-from gibbsian.resources import memory_limit, require_memory
+from gibbsian.resources import memory_limit, require_memory, row_blocks
 from gibbsian.startup import logsumexp
 
 # Most states of the variables of one function where the family is asked for as a product of small tables.

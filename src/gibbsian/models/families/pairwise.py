@@ -11,7 +11,6 @@ import numpy as np
 
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
-from gibbsian.blocks import LEAST_ROWS, row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
@@ -22,6 +21,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
+from gibbsian.resources import LEAST_ROWS, row_blocks
 
 # Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
 DENSE_ABOVE = 0.1

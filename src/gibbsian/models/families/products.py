@@ -15,7 +15,6 @@ from gibbsian.backends.numba import cliques as kernels
 from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
@@ -27,7 +26,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scope, Scopes, triangles
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are products.
 BLOCK_PRODUCTS = 2**22

@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from gibbsian.backends.numba.axes import is_power_of_two, transform
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.family import Array, fields_alone
 from gibbsian.models.scopes import Scope
 from gibbsian.models.variables import Variables
+from gibbsian.resources import row_blocks
 
 # Numbers of states and functions are 64-bit integers; tables end long before.
 MAX_STATES = 2**62

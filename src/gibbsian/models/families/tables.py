@@ -14,7 +14,6 @@ import numpy as np
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
@@ -25,7 +24,7 @@ from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import Variables
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, row_blocks
 
 
 class TablesParts(NamedTuple):

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.blocks import spans
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.family import FAMILIES, Model, StackParts
 from gibbsian.models.interactions import Interactions, between_layers
 from gibbsian.models.layers.stack import MOST_STATES, LayeredFamily, StackFamily
 from gibbsian.models.layers.units import count_states, enumerate_values, idle_means, log_probability
+from gibbsian.resources import spans
 
 Array = Any
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gibbsian.blocks import spans
 from gibbsian.errors import ArgumentError
 from gibbsian.models.family import Units
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.layers.stack import LayeredFamily, glorot_scale
 from gibbsian.models.layers.units import GaussianUnits, values_of
+from gibbsian.resources import spans
 from gibbsian.startup import softmax
 
 Array = Any

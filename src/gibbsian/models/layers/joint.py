@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gibbsian.blocks import spans
 from gibbsian.domain import DOMAINS, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -19,6 +18,7 @@ from gibbsian.models.family import StackParts, Units
 from gibbsian.models.layers.units import columns_of, count_states, value_tables
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.potts import PottsModel
+from gibbsian.resources import spans
 
 JointModel = PairwiseModel | PottsModel
 

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.device import layer_kernels
-from gibbsian.blocks import spans
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.family import FAMILIES, Model, Parts, StackParts, Units, fields_alone
 from gibbsian.models.file_parts import Listed, Tensor
@@ -32,6 +31,7 @@ from gibbsian.models.layers.units import (
     written_units,
 )
 from gibbsian.models.variables import Variables
+from gibbsian.resources import spans
 
 Array = Any
 Values = Sequence[Any]
@@ -51,8 +51,6 @@ class LayeredFamily:
         "layers": Listed(LAYER),
         "theta": Tensor(("parameters",), ("float64", "float32")),
     }
-    # What the errors of parameters do not know of.
-    exchangeable: ClassVar[str] = "hidden units can be exchanged: errors are those of the maximum that was found"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))

@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.device import layer_kernels, library_of
-from gibbsian.blocks import spans
 from gibbsian.domain import DOMAINS, MOST_VALUES, REALS, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.models.family import Units
 from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, Listed, Plain, Record
 from gibbsian.models.variables import Variables
+from gibbsian.resources import spans
 from gibbsian.startup import logit
 
 Array = Any
