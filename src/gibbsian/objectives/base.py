@@ -15,7 +15,7 @@ from gibbsian.registry import Registry
 
 OBJECTIVES = Registry("objective", "gibbsian.objectives", "OBJECTIVES")
 
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Function = Callable[[Floats], tuple[float, Floats]]
 """Maps theta to a value and its gradient."""
 
 Scores = Iterator[tuple[slice, Floats]]
