@@ -14,6 +14,7 @@ from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models import Model
 from gibbsian.models.base import ExponentialFamily
+from gibbsian.models.family import Family
 from gibbsian.models.family import Model as Pair
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
@@ -292,7 +293,7 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
         if cost.fits(max_seconds, limit):
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
-    n_variables = family.n_variables if isinstance(family, ExponentialFamily) else len(family.variables)
+    n_variables = len(family.variables) if isinstance(family, Family) else family.n_variables
     raise TooExpensiveError(
         f"exact inference on {n_variables} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
