@@ -14,7 +14,6 @@ from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models import Model
 from gibbsian.models.base import ExponentialFamily
-from gibbsian.models.family import Family
 from gibbsian.models.family import Model as Pair
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
@@ -293,9 +292,8 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
         if cost.fits(max_seconds, limit):
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
-    n_variables = len(family.variables) if isinstance(family, Family) else family.n_variables
     raise TooExpensiveError(
-        f"exact inference on {n_variables} variables would take {by_engine}, but "
+        f"exact inference on {len(family.variables)} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
         instead,
     )
