@@ -7,7 +7,7 @@ import numpy as np
 import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
-from gibbsian.inference import LayerSums, exact
+from gibbsian.inference import ExactAnswers, LayerSums, exact
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
@@ -140,8 +140,12 @@ def log_partition(model: Machine) -> float:
     return exact(model).log_partition
 
 
+def layer_sums(model: Machine, side: str = "auto") -> ExactAnswers:
+    return LayerSums(model.family, side=side).at(model.theta)
+
+
 def moments(model: Machine, side: str = "auto") -> np.ndarray:
-    return LayerSums(model.family, side=side).at(model.theta).moments
+    return layer_sums(model, side).moments
 
 
 def log_likelihood(model: Machine, states: np.ndarray) -> np.ndarray:
