@@ -30,7 +30,8 @@ def test_intervals_of_95_percent_hold_the_exact_number_as_often(monkeypatch):
     other, numbers = model.replace(0.7 * model.theta), [np.arange(2)] * 5
 
     def answers(ask):
-        probability, error = ask.probabilities([], {0: 1}, {1: 0})
+        known = ask.probabilities([], {0: 1}, {1: 0})
+        probability, error = known.value, known.monte_carlo_error
         entropy = ask.information([(1, range(5))], {})
         counted = ask.information([(1, [0]), (1, [3]), (-1, [0, 3])], {})
         summed = ask.information([(1, [0, 1]), (1, [2, 3, 4]), (-1, range(5))], {})
@@ -53,7 +54,8 @@ def test_large_sparse_models_are_exact(rng):
     pairs = sum(queries.information([(1, [i, i + 1])], {}).value for i in range(39))
     between = sum(queries.information([(1, [i])], {}).value for i in range(1, 39))
     assert whole.value == pytest.approx(pairs - between, abs=1e-9)
-    share, error = queries.probabilities([], dict.fromkeys(range(40), 1), {})
+    known = queries.probabilities([], dict.fromkeys(range(40), 1), {})
+    share, error = known.value, known.monte_carlo_error
     state = np.ones((1, 40), np.int8)
     assert np.log(share) == pytest.approx((model.log_weights(state) - gb.inference.exact(model).log_partition)[0])
     assert error == 0
@@ -63,7 +65,8 @@ def test_what_does_not_interact_is_not_summed_over(rng):
     """Given one end, the other end of a chain does not matter, nor does a dense part that hangs at what is given."""
     edges = [*gb.graphs.complete(45).edges, (44, 45), (45, 46)]
     model = random_model(gb.graphs.from_edges(edges, 47), rng)
-    found, error = Queries(model, rng, "exact").probabilities([46], {}, {45: 1})
+    known = Queries(model, rng, "exact").probabilities([46], {}, {45: 1})
+    found, error = known.value, known.monte_carlo_error
     field = model.biases[46] + model.couplings[-1]
     assert found[1] == pytest.approx(1 / (1 + np.exp(-2 * field)), abs=1e-12)
     assert not error.any()
@@ -72,8 +75,8 @@ def test_what_does_not_interact_is_not_summed_over(rng):
 def test_columns_of_parts_that_do_not_interact_are_independent(rng):
     model = random_model(gb.graphs.from_edges([(0, 1), (2, 3)], 5), rng)
     queries = Queries(model, rng)
-    found = queries.probabilities([3, 1], {}, {})[0]
-    np.testing.assert_allclose(found, np.outer(*(queries.probabilities([i], {}, {})[0] for i in (3, 1))), atol=1e-12)
+    found = queries.probabilities([3, 1], {}, {}).value
+    np.testing.assert_allclose(found, np.outer(*(queries.probabilities([i], {}, {}).value for i in (3, 1))), atol=1e-12)
 
 
 def test_dense_models_are_sampled_given_rare_evidence(dense, rng):
@@ -81,11 +84,13 @@ def test_dense_models_are_sampled_given_rare_evidence(dense, rng):
     given = dict.fromkeys(range(2, 45), 1)
     field, _ = dense.given(np.arange(2, 45), np.ones(43, np.int8)).at(dense.theta)
     exact = gb.inference.exact(field).marginal([0, 1])
-    found, errors = Queries(dense, rng, "gibbs", 4000).probabilities([0, 1], {}, given)
+    known = Queries(dense, rng, "gibbs", 4000).probabilities([0, 1], {}, given)
+    found, errors = known.value, known.monte_carlo_error
     assert (np.abs(found - exact) < 5 * errors).all()
     with pytest.raises(TooExpensiveError):
         Queries(dense, rng, "exact").probabilities([0], {}, {})
-    found, errors = Queries(dense, rng, n_samples=400).probabilities([0], {}, {})
+    known = Queries(dense, rng, n_samples=400).probabilities([0], {}, {})
+    found, errors = known.value, known.monte_carlo_error
     assert found.sum() == pytest.approx(1.0)
     assert (errors > 0).all()
 
@@ -94,7 +99,9 @@ def test_entropy_with_annealed_log_z_covers(rng):
     model = random_model(CHAIN, rng, scale=0.3)
     exact = Queries(model, rng).information([(1, range(40))], {})
     sampled = Queries(model, rng, "gibbs", 2000)
-    object.__setattr__(sampled, "_log_partition", lambda rest: (gb.inference.exact(rest).log_partition + 0.1, 0.1))
+    object.__setattr__(
+        sampled, "_log_partition", lambda rest: Estimate(gb.inference.exact(rest).log_partition + 0.1, 0.1)
+    )
     found = sampled.information([(1, range(40))], {})
     assert 0.1 <= found.stderr < 0.2
     assert abs(found.value - 0.1 - exact.value) < 5 * np.sqrt(found.stderr**2 - 0.01)
@@ -102,7 +109,8 @@ def test_entropy_with_annealed_log_z_covers(rng):
 
 def test_what_no_draw_has_shown_is_not_called_exact(rng):
     model = gb.PairwiseModel.build(gb.graphs.complete(2), [5.0, 5.0], [0.0])
-    found, errors = Queries(model, rng, "gibbs", 400).probabilities([0], {}, {})
+    known = Queries(model, rng, "gibbs", 400).probabilities([0], {}, {})
+    found, errors = known.value, known.monte_carlo_error
     assert found.tolist() == [0.0, 1.0]
     assert (errors == 1 / 400).all()
 
@@ -127,7 +135,7 @@ def test_counts_and_methods_are_checked(dense, rng):
 
 def test_many_one_valued_variables_do_not_exceed_the_axes_of_an_array(rng):
     wide = FullSpanModel.build((1,) * 70 + (2, 2), [3], [0.5])
-    assert Queries(wide, rng).tables([[3, 71]], {})[0][0].shape == (1, 2)
+    assert Queries(wide, rng).tables([[3, 71]], {})[0].value.shape == (1, 2)
 
 
 # -- estimators -------------------------------------------------------------------------------------------------------

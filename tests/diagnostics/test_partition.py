@@ -22,11 +22,12 @@ def test_estimates_are_weighted_by_their_errors():
         AnnealedRun(np.ones((50, 1), np.int8), sign * 2.0 + rng.normal(0, 0.3, 50), 10, reverse=sign < 0)
         for sign in (1, -1)
     )
-    alone, error = LogPartitionInterval(there, back, "").combined()
+    alone = LogPartitionInterval(there, back, "").combined()
     tempered = SimpleNamespace(log_partition=3.0, log_partition_stderr=0.1)
-    both, smaller = LogPartitionInterval(there, back, "", tempered=tempered).combined()
-    assert both == pytest.approx((alone / error**2 + 3.0 / 0.1**2) / (error**-2 + 0.1**-2))
-    assert smaller == pytest.approx((error**-2 + 0.1**-2) ** -0.5)
+    both = LogPartitionInterval(there, back, "", tempered=tempered).combined()
+    first, second = alone.stderr**-2, 0.1**-2
+    assert both.value == pytest.approx((alone.value * first + 3.0 * second) / (first + second))
+    assert both.stderr == pytest.approx((first + second) ** -0.5)
 
 
 def test_the_error_of_both_runs_is_that_of_their_repetitions():
@@ -39,6 +40,6 @@ def test_the_error_of_both_runs_is_that_of_their_repetitions():
             for sign, n in ((1, 150), (-1, 300))
         )
         found.append(LogPartitionInterval(there, back, "").combined())
-    estimates, errors = np.transpose(found)
+    estimates, errors = np.transpose([(one.value, one.stderr) for one in found])
     assert estimates.mean() == pytest.approx(log_z, abs=4 * errors.mean() / np.sqrt(300))
     assert errors.mean() == pytest.approx(estimates.std(), rel=0.15)  # which 300 repetitions know to 4%

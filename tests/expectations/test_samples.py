@@ -107,17 +107,17 @@ def test_regions_are_combined_where_the_samples_are_worth_enough(rng):
     states = np.zeros((1000, 1), np.int8)
     few = np.full(1000, 1e-9)
     few[:15] = 1.0
-    _, alone = combine(Samples(states, few), values)
+    alone = combine(Samples(states, few), values).stderr
     variances = [float(Samples(states, few).mean_and_covariance(each)[1][0, 0]) for each in values]
     assert alone[0] == pytest.approx(np.sqrt(min(variances)))  # worth 15: the better region is taken alone
-    _, both = combine(Samples(states), values)
+    both = combine(Samples(states), values).stderr
     assert both[0] < 0.9 * np.sqrt(min(float(Samples(states).mean_and_covariance(each)[1][0, 0]) for each in values))
 
 
 def test_fitted_coefficients_do_not_make_the_error_look_smaller(rng):
     """Three regions of independent errors: the inverse of the sum of precisions, of which two were spent on weights."""
     values = rng.normal(size=(3, 60, 1))
-    _, stderr = combine(Samples(np.zeros((60, 1), np.int8)), values)
+    stderr = combine(Samples(np.zeros((60, 1), np.int8)), values).stderr
     covariance = np.cov(values[:, :, 0]) / 60
     least = 1.0 / np.linalg.inv(covariance).sum()
     assert stderr[0] == pytest.approx(np.sqrt(least * 59 / 57))

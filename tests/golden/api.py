@@ -376,7 +376,7 @@ def _queries(model: Any) -> Queries:
 
 def marginal(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> Any:
     """The joint probabilities of some variables (hidden ones stand after the columns), given codes of others."""
-    return _queries(model).tables([list(nodes)], given or {})[0][0]
+    return _queries(model).tables([list(nodes)], given or {})[0].value
 
 
 def entropy(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> float:
@@ -814,7 +814,7 @@ def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_
 
 def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:
     asked = Queries(_ask(model).joint(), rng, "gibbs", n_samples)
-    return [*asked.tables([[0, 1]], {2: 1})[0][0].ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
+    return [*asked.tables([[0, 1]], {2: 1})[0].value.ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
 
 
 DRAWS = {

@@ -7,6 +7,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import MomentMatching, ObjectiveLearner, as_learner, run
 from gibbsian.learners.around import Around
+from gibbsian.learners.base import Learner
 from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Likelihood, Pseudolikelihood
 from gibbsian.optimizers import Ascent
@@ -109,5 +110,5 @@ def test_bad_limits_are_named(problem, rng, setting, words):
 
 def test_a_learner_around_one_without_penalties_has_none():
     around = Around.__new__(Around)
-    around.learner = object()
-    assert (around.l1, around.l2, around.log_prior, around.objective) == (0.0, 0.0, None, None)
+    around.learner = Learner()
+    assert (around.penalties, around.objective) == ((0.0, 0.0, None), None)

@@ -46,7 +46,7 @@ def incomplete(rng, cardinalities=(2,) * 6, n_rows=400, share=0.25):
 def observed_cost(data, learner, model):
     """The cost on the observed cells from its definition: minus the mean log-probability, penalties."""
     states, p = law(model)
-    length, _ = learner.penalties(model.basis, data.total_weight)
+    length, _ = learner.function_costs(model.basis, data.total_weight)
     shares = data.weights / data.total_weight
     seen = [p[matching(states, row, hole)].sum() for row, hole in zip(data.states, data.missing, strict=True)]
     return float(-shares @ np.log(seen) + length(model.basis, model.indices).sum())

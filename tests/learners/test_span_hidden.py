@@ -63,7 +63,7 @@ def test_cost_is_that_of_the_definition(algorithm, n_values, rng):
     model, shares = result.model, counts / 400
     law = model.probabilities().reshape(64, -1).sum(axis=1)[states @ 2 ** np.arange(5, -1, -1)]
     divergence = shares @ (np.log(shares) - np.log(law))
-    length, shrinkage = learner.learner.penalties(model.basis, 400)
+    length, shrinkage = learner.learner.function_costs(model.basis, 400)
     penalties = length(model.basis, model.indices).sum() + shrinkage(model.basis, model.indices, model.theta).sum()
     assert costs_of(result)[-1] == pytest.approx(divergence + penalties, abs=1e-10)
     told = learner.costs(model, data)

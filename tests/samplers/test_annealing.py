@@ -377,8 +377,8 @@ def test_errors_are_those_of_self_normalised_importance_sampling(rng):
     worth = run.effective_sample_size
     stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
     found = weighted_statistics(model, run)
-    np.testing.assert_allclose(found[0], mean)
-    np.testing.assert_allclose(found[1], np.hypot(stderr, 3.0 / worth))  # statistics vary by two
+    np.testing.assert_allclose(found.value, mean)
+    np.testing.assert_allclose(found.stderr, np.hypot(stderr, 3.0 / worth))  # statistics vary by two
 
 
 def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):

@@ -317,7 +317,7 @@ def test_when_all_fail_it_says_why():
 
 def as_broken():
     class Broken(gb.learners.Learner):
-        l2 = 1.0
+        penalties = gb.learners.base.Penalties(l2=1.0)
 
         def init(self, model, data, rng):
             raise FloatingPointError("broken")

@@ -106,27 +106,27 @@ class Queries:
         return sampled()
 
     # -- probabilities ------------------------------------------------------------------------------------------------
-    def probabilities(self, listed: Sequence[int], fixed: Given, given: Given) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``P(listed, fixed | given)``, an axis for each variable that is listed, and its errors."""
+    def probabilities(self, listed: Sequence[int], fixed: Given, given: Given) -> Estimate:
+        """Return ``P(listed, fixed | given)``, an axis for each variable that is listed."""
         if not fixed or _product(self.model, [*listed, *fixed]) <= MOST_CELLS:
-            table, errors = self.tables([[*listed, *fixed]], given)[0]
-            at: Any = (..., *fixed.values())
-            return table[at], errors[at]
-        share, error = self._probability(fixed, given)
-        table, errors = self.tables([listed], {**given, **fixed})[0] if listed else (np.ones(()), np.zeros(()))
-        return share * table, np.hypot(share * errors, error * table)
+            table, at = self.tables([[*listed, *fixed]], given)[0], (..., *fixed.values())
+            return Estimate(table.value[at], table.monte_carlo_error[at])
+        share = self._probability(fixed, given)
+        table = self.tables([listed], {**given, **fixed})[0] if listed else Estimate(np.ones(()))
+        errors = np.hypot(share.value * table.monte_carlo_error, share.stderr * table.value)
+        return Estimate(share.value * table.value, errors)
 
-    def _probability(self, fixed: Given, given: Given) -> tuple[float, float]:
+    def _probability(self, fixed: Given, given: Given) -> Estimate:
         """Return the probability of values of many variables: what they weigh, of what all weigh."""
         rest, place = self._rest(given)
         codes = np.array([list(fixed.values())], np.int8)
         log_weight = float(log_weights_of(rest, codes, [place[node] for node in fixed])[0])
-        log_z, error = self._log_partition(rest)
-        share = math.exp(log_weight - log_z)
-        return share, share * error
+        log_z = self._log_partition(rest)
+        share = math.exp(log_weight - log_z.value)
+        return Estimate(share, share * log_z.stderr)
 
-    def tables(self, scopes: Sequence[Sequence[int]], given: Given) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the joint probabilities of each group of variables given values of others, and their errors."""
+    def tables(self, scopes: Sequence[Sequence[int]], given: Given) -> list[Estimate]:
+        """Return the joint probabilities of each group of variables given values of others."""
         for scope in scopes:
             if (cells := _product(self.model, scope)) > MOST_CELLS:
                 raise TooExpensiveError(
@@ -146,10 +146,10 @@ class Queries:
         for number, row in enumerate(rows):
             tables = self.tables([[i] for i in range(n_columns)], dict(zip(nodes, row.tolist(), strict=True)))
             for i, table in enumerate(tables):
-                found[:, number, i, : self.sizes[i]] = table
+                found[:, number, i, : self.sizes[i]] = table.value, table.monte_carlo_error
         return found[:, row_of.ravel()]
 
-    def _sampled_tables(self, rest: Any, places: list[list[int]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _sampled_tables(self, rest: Any, places: list[list[int]]) -> list[Estimate]:
         codes = self._draws(rest, sorted({node for scope in places for node in scope}))
         found = []
         for scope in places:
@@ -158,7 +158,7 @@ class Queries:
             shares = np.array([np.bincount(chain, minlength=math.prod(shape)) for chain in cells]) / codes.shape[1]
             # what no draw has shown, or every one, is known up to one draw
             errors = np.maximum(_stderr(shares), 1.0 / cells.size)
-            found.append((shares.mean(axis=0).reshape(shape), errors.reshape(shape)))
+            found.append(Estimate(shares.mean(axis=0).reshape(shape), errors.reshape(shape)))
         return found
 
     def _rest(self, given: Given) -> tuple[Any, dict[int, int]]:
@@ -219,19 +219,19 @@ class Queries:
             else:
                 each -= sign * log_weights_of(rest, codes[..., nodes], nodes)
                 signs += sign
-        log_z, spread = self._log_partition(rest) if signs else (0.0, 0.0)
-        mean = each.mean() + bias + signs * log_z
-        return Estimate(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * spread) ** 2))
+        log_z = self._log_partition(rest) if signs else Estimate(0.0)
+        mean = each.mean() + bias + signs * log_z.value
+        return Estimate(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * log_z.stderr) ** 2))
 
-    def _log_partition(self, model: Any) -> tuple[float, float]:
-        """Return log Z with an error: none where it is summed, half of what lies between two sides else."""
+    def _log_partition(self, model: Any) -> Estimate:
+        """Return log Z, its error none where it is summed, half of what lies between two sides else."""
         try:
-            return exact(model).log_partition, 0.0
+            return Estimate(exact(model).log_partition)
         except TooExpensiveError:
             if self.method == "exact":
                 raise
             sides = log_partition_interval(model, annealing=Annealing(betas=N_BETAS), rng=self.rng, warn=False)
-            return (sides.lower + sides.upper) / 2, (sides.upper - sides.lower) / 2
+            return Estimate((sides.lower + sides.upper) / 2, (sides.upper - sides.lower) / 2)
 
     # -- beside another model -----------------------------------------------------------------------------------------
     def divergence(self, other: Any, numbers: Sequence[np.ndarray]) -> Divergence:
@@ -259,14 +259,14 @@ class Queries:
 
     def _sampled_divergence(self, other: Any, numbers: Sequence[np.ndarray]) -> Divergence:
         n, back = range(len(numbers)), [np.argsort(number) for number in numbers]
-        (log_zp, p_error), (log_zq, q_error) = self._log_partition(self.model), self._log_partition(other)
+        log_zp, log_zq = self._log_partition(self.model), self._log_partition(other)
         drawn = self._draws(self.model, n)[..., : len(n)]
         back_drawn = _recoded(self._draws(other, n)[..., : len(n)], back)
         ratios = []  # log p / q at draws of either
         for codes in (drawn, back_drawn):
             p, q = log_weights_of(self.model, codes, n), log_weights_of(other, _recoded(codes, numbers), n)
-            ratios.append(p - log_zp - q + log_zq)
-        error = math.hypot(p_error, q_error)
+            ratios.append(p - log_zp.value - q + log_zq.value)
+        error = math.hypot(log_zp.stderr, log_zq.stderr)
         forward, backward = ratios[0].mean(axis=1), -ratios[1].mean(axis=1)
         halves = [np.logaddexp(0.0, sign * ratio).mean(axis=1) for sign, ratio in zip((-1, 1), ratios, strict=True)]
         middle = math.log(2.0) - 0.5 * (halves[0].mean() + halves[1].mean())
@@ -278,12 +278,11 @@ class Queries:
 
 
 # -- exact answers ----------------------------------------------------------------------------------------------------
-def _exact_tables(model: Any, scopes: list[list[int]]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _exact_tables(model: Any, scopes: list[list[int]]) -> list[Estimate]:
     wanted = sorted({node for scope in scopes for node in scope})
     model, place = _connected(model, wanted)
     answers = exact(model)
-    tables = [answers.marginal([place[node] for node in scope]) for scope in scopes]
-    return [(table, np.zeros(table.shape)) for table in tables]
+    return [Estimate(answers.marginal([place[node] for node in scope])) for scope in scopes]
 
 
 def _connected(model: Any, nodes: Sequence[int]) -> tuple[Any, dict[int, int]]:
@@ -305,7 +304,7 @@ def _exact_entropy(model: Any, nodes: list[int]) -> float:
         return answers.log_partition - float(model.theta @ answers.moments)
     if _product(model, nodes) > MOST_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
-    return float(entr(_exact_tables(model, [nodes])[0][0]).sum())
+    return float(entr(_exact_tables(model, [nodes])[0].value).sum())
 
 
 def _divergence_terms(p: np.ndarray, q: np.ndarray) -> np.ndarray:

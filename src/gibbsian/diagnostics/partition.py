@@ -15,6 +15,7 @@ import numpy as np
 
 from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
+from gibbsian.estimate import Estimate
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
@@ -138,8 +139,8 @@ class LogPartitionInterval(Shown):
                 )
         return None
 
-    def combined(self) -> tuple[float, float]:
-        """Return one estimate of log Z from all runs, and its standard error (Bennett 1976).
+    def combined(self) -> Estimate:
+        """Return one estimate of log Z from all runs (Bennett 1976).
 
         Of all estimates from the two sets of weights it has the smallest error; that of tempered chains is averaged
         with it by their variances. It is meant for runs that agree.
@@ -149,18 +150,18 @@ class LogPartitionInterval(Shown):
         >>> import numpy as np, gibbsian as gb
         >>> from gibbsian.diagnostics.partition import log_partition_interval
         >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
-        >>> estimate, error = log_partition_interval(model, "exact", rng=0).combined()
-        >>> abs(estimate - gb.inference.exact(model).log_partition) < 3 * error < 0.02
+        >>> log_z = log_partition_interval(model, "exact", rng=0).combined()
+        >>> abs(log_z.value - gb.inference.exact(model).log_partition) < 3 * log_z.stderr < 0.02
         True
         """
         there, back = self.forward.log_weights, self.reverse.log_weights
         log_z, shift = bennett(there, back), np.log(len(there) / len(back))
         variance = _relative_variance(there - log_z - shift) + _relative_variance(back + log_z + shift)
         if self.tempered is None:
-            return log_z, float(np.sqrt(variance))
+            return Estimate(log_z, float(np.sqrt(variance)))
         weights = 1.0 / np.maximum([variance, self.tempered.log_partition_stderr**2], 1e-20)
         both = np.average([log_z, self.tempered.log_partition], weights=weights)
-        return float(both), float(1.0 / np.sqrt(weights.sum()))
+        return Estimate(float(both), float(1.0 / np.sqrt(weights.sum())))
 
     def describe(self) -> str:
         """Say in words what is known.

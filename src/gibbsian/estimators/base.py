@@ -26,7 +26,7 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learners.base import LEARNERS, Learner, as_learner, is_penalised
+from gibbsian.learners.base import LEARNERS, Learner, as_learner
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.learners.run import run
@@ -207,7 +207,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
         took = {"steps": result.n_steps, "seconds": round(result.seconds, 4)}
         story = {**result.provenance, **self._provenance(learner, data), **took, **result.provenance}
-        return replace(result, provenance=story, penalised=is_penalised(learner))
+        return replace(result, provenance=story, penalised=learner.penalties.any)
 
     def _learns_by_chunks(self) -> bool:
         """Say whether rows may come in chunks; a refusal may be raised with its reason."""

@@ -17,7 +17,6 @@ from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import clamped_seconds
 from gibbsian.learners import FitResult, Learner
-from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.objectives.priors import check_prior
@@ -121,12 +120,12 @@ class Machine(LearnedMachine):
             Findings(data, 0.0, 0.0).check_rows()
             return
         # a prior keeps parameters finite, as a penalty does
-        l2 = getattr(learner, "l2", 0.0) or float(getattr(learner, "log_prior", None) is not None)
-        preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=l2)
+        l1, l2, log_prior = learner.penalties
+        preflight(data, model, l1=1.0 if isinstance(l1, str) else l1, l2=l2 or float(log_prior is not None))
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""
-        if not is_penalised(learner):
+        if not learner.penalties.any:
             check_runaway(result.model, data, learner, certain=not self._may_penalise)
         if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
             return result

@@ -15,11 +15,6 @@ from gibbsian.startup import check_is_fitted, pandas
 class PairwiseTables(ShowsParameters):
     """Biases and couplings by name, for machines that have a `PairwiseModel`."""
 
-    @property
-    def variable_names_(self) -> tuple[str, ...]:
-        """The variables of the model: the columns, and after them the hidden units of a machine that has some."""
-        return self.names_
-
     @classmethod
     def _structure_of(cls, model: PairwiseModel, coding: Any) -> dict[str, Any]:
         return {"graph": model.graph, "coding": coding}

@@ -62,8 +62,7 @@ class ChoosesPenalty:
 
     def _reported_penalties(self: Any, learner: Any) -> dict[str, Any]:
         """Return the penalties of a learner, which are of natural parameters, as those of the reported ones."""
-        t, prior = self.temperature, getattr(learner, "log_prior", None)
-        l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
+        t, (l1, l2, prior) = self.temperature, learner.penalties
         prior = prior.prior if isinstance(prior, Rescaled) else prior
         return {
             "l1": l1 if isinstance(l1, str) else l1 / t,

@@ -175,7 +175,8 @@ class Asking(ReadsTables):
         tables = ask.tables([[i] for i in free], known)
         labels = distinct_labels([variables.labels[i] for i in free])
         pairs = [(variables.names[i], label) for i, own in zip(free, labels, strict=True) for label in own]
-        found = [np.concatenate(part) for part in zip(*tables, strict=True)]
+        parts = [table.value for table in tables], [table.monte_carlo_error for table in tables]
+        found = [np.concatenate(part) for part in parts]
         return _frame_of(dict(zip(PROBABILITIES, found, strict=True)), ["column", "value"], pairs)
 
     # -- information --------------------------------------------------------------------------------------------------
@@ -330,7 +331,8 @@ class Asking(ReadsTables):
         # the columns that were asked for come first
         shape = (*ask.sizes[listed], *ask.sizes[nodes])
         order = [*range(len(listed), len(shape)), *range(len(listed))]
-        tables = [np.array(part).reshape(shape).transpose(order).ravel() for part in zip(*found, strict=True)]
+        parts = [each.value for each in found], [each.monte_carlo_error for each in found]
+        tables = [np.array(part).reshape(shape).transpose(order).ravel() for part in parts]
         labels = [distinct_labels([variables.labels[node]])[0] for node in (*nodes, *listed)]
         names = [variables.names[node] for node in (*nodes, *listed)]
         return _frame_of(dict(zip(PROBABILITIES, tables, strict=True)), names, list(itertools.product(*labels)))

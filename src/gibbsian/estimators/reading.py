@@ -223,6 +223,11 @@ class ReadsTables(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_ if self.temperature == 1 else self.model_.replace(self.temperature * self.model_.theta)
 
+    @property
+    def variable_names_(self) -> tuple[str, ...]:
+        """The variables of the model: the columns, and after them the hidden units of a machine that has some."""
+        return self.names_
+
     # -- who answers ---------------------------------------------------------------------------------------------------
     def _rng(self, random_state: RandomState = None) -> np.random.Generator:
         return as_generator(self.random_state if random_state is None else random_state)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from gibbsian.registry import Registry
 from gibbsian.startup import check_is_fitted
+
+# functions that write a report on an estimator
+REPORTS = Registry("report", "gibbsian.report", "REPORTS")
 
 
 class Reported:
@@ -37,10 +41,8 @@ class Reported:
         >>> "<svg" in path.read_text(encoding="utf-8")
         True
         """
-        from gibbsian.report import write_report
-
         check_is_fitted(self)
-        write_report(path, self, data, y, seed=random_state)
+        REPORTS.factory("page")(path, self, data, y, seed=random_state)
 
     def report_parts(self: Any, data: Any, y: Any) -> tuple[Any, Any]:
         """Return the machine that a report is about, and the rows as it reads them."""

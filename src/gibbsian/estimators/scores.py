@@ -97,7 +97,7 @@ class Scores(ReadsTables):
         evidence = self._log_weights(data)
         if log_partition is None:
             log_partition = self._log_partition_estimate()
-        scores = evidence - (log_partition if np.isscalar(log_partition) else log_partition.combined()[0])
+        scores = evidence - (log_partition if np.isscalar(log_partition) else log_partition.combined().value)
         if not self.has_density or data.states.dtype.kind != "i":  # densities and shares of values may be above one
             return scores
         if scores.max() > ROUNDING * max(1.0, np.abs(evidence).max()):
@@ -273,8 +273,9 @@ class Scores(ReadsTables):
         """Return log Z or an estimate of it; found once for a fitted model."""
         if "_log_z" not in self.__dict__ and not self.sums_exactly():  # an exact sum is kept where it is made
             interval: Any = self.log_partition(betas=FEWER_BETAS)
-            self._log_z, error = interval.combined()
+            log_z = interval.combined()
+            self._log_z = log_z.value
             between = f"(between {interval.lower:.6g} and {interval.upper:.6g})"
-            reason = f"log Z is estimated, {self._log_z:.6g} with a standard error of {error:.2g} {between}"
+            reason = f"log Z is estimated, {self._log_z:.6g} with a standard error of {log_z.stderr:.2g} {between}"
             notify(EstimatedScoreWarning(f"{reason}, so all scores are off by the same amount", BOTH_SIDES))
         return self._log_z

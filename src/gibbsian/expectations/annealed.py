@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -84,17 +85,16 @@ class AnnealedImportance:
         run = Annealing(self.n_walkers, self.betas).forward(path, rng)
         if self.warn and run.trouble:
             notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
-        mean, stderr = weighted_statistics(model, run)
         parts = {
             "log_partition": Estimate(run.log_partition, run.log_partition_stderr),
             "effective_sample_size": run.effective_sample_size,
             "pareto_k": run.pareto_k,
         }
-        return Estimate(mean, stderr, parts), state._replace(n_calls=state.n_calls + 1)
+        return replace(weighted_statistics(model, run), parts=parts), state._replace(n_calls=state.n_calls + 1)
 
 
-def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean of the model's statistics over the walkers and its standard errors.
+def weighted_statistics(model: Model, run: AnnealedRun) -> Estimate:
+    """Return the weighted mean of the model's statistics over the walkers.
 
     With weights W that sum to one the variance is ``sum_m W_m^2 (S_m - mean)^2``, times ``M / (M - 1)`` because the
     mean is fitted, with M the effective sample size; NaN where one walker holds nearly all the weight.
@@ -107,4 +107,4 @@ def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.
     for row, square in zip(distinct, squares, strict=True):
         variance += square * (model.mean_statistics(row[None]) - mean) ** 2
     worth, (low, high) = run.effective_sample_size, model.statistic_range
-    return mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth)
+    return Estimate(mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth))

@@ -7,6 +7,7 @@ chains, which are independent of each other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class MonteCarlo:
         """Run the chains on under `model` and return the mean statistics over their draws."""
         burn_in = self.burn_in if state.fresh else 0
         draws, chains = keep_draws(self.sampler, model, state.chains, self.n_steps, burn_in)
-        estimate = Estimate(*chain_means(model, draws), judged(self, model, draws))
+        estimate = replace(chain_means(model, draws), parts=judged(self, model, draws))
         return estimate, MonteCarloState(chains, fresh=False)
 
 
@@ -240,12 +241,12 @@ def keep_draws(
     return draws, chains
 
 
-def chain_means(model: Model, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean statistics over draws of independent chains, and their standard errors."""
+def chain_means(model: Model, draws: np.ndarray) -> Estimate:
+    """Return the mean statistics over draws of independent chains."""
     means = np.array([model.mean_statistics(chain) for chain in draws])
     stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
     low, high = model.statistic_range
-    return means.mean(axis=0), never_blind(stderr, high - low, draws.shape[0] * draws.shape[1])
+    return Estimate(means.mean(axis=0), never_blind(stderr, high - low, draws.shape[0] * draws.shape[1]))
 
 
 def never_blind(stderr: np.ndarray, spread: np.ndarray, n_draws: float) -> np.ndarray:

@@ -131,7 +131,7 @@ class PairwisePlan(_CompiledPlan):
         there = twins.Spins(spins, *parts)
         there.integrate(sums[: model.n_biases], self.nodes or _alone(np.arange(model.n_biases)[:, None]), shares)
         there.integrate(sums[model.n_biases :], self.pairs or _alone(self.graph.edges), shares)
-        return Estimate(*samples.summarise(sums))
+        return samples.summarise(sums)
 
     def _kernels(self) -> tuple[Kernel, Kernel]:
         """The kernels for biases and for couplings."""
@@ -269,7 +269,7 @@ def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part
                 kernel(first, last, system, own_sums, shares)
 
         _on_threads(run, pieces, len(sums) * sum(len(shares.shares) for _, shares in batch))
-    return Estimate(*samples.summarise(sums))
+    return samples.summarise(sums)
 
 
 def _batches(samples: Samples, model: Model, prepare: Prepare) -> Iterator[list[tuple[Any, Shares]]]:

@@ -12,6 +12,7 @@ import numpy as np
 from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning, notify
+from gibbsian.estimate import Estimate
 from gibbsian.models.base import Model
 from gibbsian.models.states import checked_states, whole_numbers
 
@@ -197,12 +198,12 @@ class Samples:
             rows = slice(start, min(start + size, self.n_samples))
             yield rows, Shares(self.shares[rows], self._spreads[rows], self._closes[rows], grouped, start == 0)
 
-    def summarise(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and standard errors from running sums (see `gibbsian.backends.numba.spatial.accumulate`)."""
+    def summarise(self, sums: np.ndarray) -> Estimate:
+        """Return means from running sums (see `gibbsian.backends.numba.spatial.accumulate`)."""
         shift = sums[:, TOTAL]
         squares = sums[:, SQUARES] - 2 * shift * sums[:, CROSSES] + shift**2 / self.effective_sample_size
         squares = np.maximum(squares, 0.0)
-        return sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction)
+        return Estimate(sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction))
 
     def mean_and_covariance(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the means of some quantities over the samples, and the covariance matrix of those means."""

@@ -114,10 +114,11 @@ class TablePlan:
             total = np.zeros((len(self.rules), samples.n_samples, self.n_statistics))
             for places, values in self.values(model, samples):
                 total[:, :, places] += values
-            return Estimate(*average(samples, total))
+            return average(samples, total)
         mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
         for places, values in self.values(model, samples):
-            mean[places], stderr[places] = average(samples, values)
+            part = average(samples, values)
+            mean[places], stderr[places] = part.value, part.stderr
         return Estimate(mean, stderr)
 
     def values(self, model: Model, samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -129,8 +130,8 @@ class TablePlan:
             yield places, np.stack([table @ coefficients.T for table in tables])
 
 
-def _average(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors of quantities that one region estimates."""
+def _average(samples: Samples, values: np.ndarray) -> Estimate:
+    """Means of quantities that one region estimates."""
     sums = samples.running_sums(values.shape[2])
     ((_, block),) = samples.blocks(samples.n_samples)
     accumulate_rows(sums, np.ascontiguousarray(values[0].T), block)
@@ -202,8 +203,8 @@ class _Probe:
         return self.model.statistics_from(marginal)
 
 
-def combine(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and standard errors of quantities that several regions estimate.
+def combine(samples: Samples, values: np.ndarray) -> Estimate:
+    """Return means of quantities that several regions estimate.
 
     Parameters
     ----------
@@ -212,11 +213,11 @@ def combine(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     values : ndarray of shape (n_regions, n_samples, n_quantities)
         Conditional expectations given each sample.
     """
-    pairs = [_combine_one(samples, values[:, :, k].T) for k in range(values.shape[2])]
-    return np.array([mean for mean, _ in pairs]), np.array([stderr for _, stderr in pairs])
+    each = [_combine_one(samples, values[:, :, k].T) for k in range(values.shape[2])]
+    return Estimate(np.array([one.value for one in each]), np.array([one.stderr for one in each]))
 
 
-def _combine_one(samples: Samples, values: np.ndarray) -> tuple[float, float]:
+def _combine_one(samples: Samples, values: np.ndarray) -> Estimate:
     means, covariance = samples.mean_and_covariance(values)
     n_regions = len(means)
     worth = samples.effective_sample_size
@@ -225,7 +226,7 @@ def _combine_one(samples: Samples, values: np.ndarray) -> tuple[float, float]:
     if np.count_nonzero(coefficients) > 1:
         # the coefficients were fitted to the same samples, which makes the spread look smaller than it is
         stderr *= np.sqrt((worth - 1) / (worth - n_regions))
-    return float(coefficients @ means), float(stderr) if np.isfinite(covariance).all() else np.nan
+    return Estimate(float(coefficients @ means), float(stderr) if np.isfinite(covariance).all() else np.nan)
 
 
 def least_squares_coefficients(covariance: np.ndarray, n_effective: float) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,4 +63,4 @@ class TemperedMonteCarlo:
         draws = np.swapaxes(run.states.reshape(self.n_steps, self.n_chains, -1), 0, 1)
         log_z = Estimate(run.log_partition, run.log_partition_stderr)
         parts = {"log_partition": log_z, **judged(self, model, draws), "trouble": run.trouble}
-        return Estimate(*chain_means(model, draws), parts), state._replace(n_calls=state.n_calls + 1)
+        return replace(chain_means(model, draws), parts=parts), state._replace(n_calls=state.n_calls + 1)

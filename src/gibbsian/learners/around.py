@@ -11,9 +11,10 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.domain import DOMAINS
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.base import Learner, LearnerState, Penalties
 from gibbsian.learners.lessons import LESSONS
 from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.objectives.base import Equations
 from gibbsian.optimizers import StepInfo
 
 
@@ -23,24 +24,14 @@ class Around(Learner):
     learner: Any
 
     @property
-    def l1(self) -> float:
-        """The L1 penalty of the learner within."""
-        return getattr(self.learner, "l1", 0.0)
-
-    @property
-    def l2(self) -> float:
-        """The L2 penalty of the learner within."""
-        return getattr(self.learner, "l2", 0.0)
+    def penalties(self) -> Penalties:
+        """The penalties of the learner within."""
+        return self.learner.penalties
 
     @property
     def takes_numbers(self) -> bool:
         """Whether the learner within learns models of real numbers."""
         return self.learner.takes_numbers
-
-    @property
-    def log_prior(self) -> Any:
-        """The prior of the learner within."""
-        return getattr(self.learner, "log_prior", None)
 
     @property
     def objective(self) -> Any:
@@ -103,13 +94,9 @@ class OnJoint(Around):
         """Prepare to learn with hidden units as columns that are always missing."""
         return super().init(_joint(model), with_hidden(data, model.family.n_hidden), rng)
 
-    @property
-    def equations(self) -> Any:
-        """The equations that a fit solves, of all units as variables; None where they are not known."""
-        within = getattr(self.learner, "equations", None)
-        if within is None:
-            return None
-        return lambda model, data, *limits: within(_joint(model), with_hidden(data, model.family.n_hidden), *limits)
+    def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that a fit solves, of all units as variables."""
+        return self.learner.equations(_joint(model), with_hidden(data, model.family.n_hidden), max_seconds)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the layers that have the joint form of a state."""

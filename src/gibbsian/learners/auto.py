@@ -17,7 +17,7 @@ from gibbsian.diagnostics.moments import data_moments
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import Learner, LearnerState, as_learner, is_penalised
+from gibbsian.learners.base import Learner, LearnerState, as_learner
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.completing import are_few, never_shown
 from gibbsian.learners.noisy_steps import from_independent
@@ -154,8 +154,8 @@ class Checked(Around):
         moments, pull = data_moments(model, data), None
         if moments is None:
             return None
-        if is_penalised(self):
-            pull = penalty_pull(model, self.l1, self.l2, self.log_prior, float(data.n_rows))
+        if self.penalties.any:
+            pull = penalty_pull(model, *self.penalties, n_rows=float(data.n_rows))
         rows = None if data.has_missing else data
         return training_report(model, moments, np.nan, np.random.default_rng(0), pull, rows=rows)
 

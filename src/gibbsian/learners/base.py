@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
+from gibbsian.objectives.base import Equations
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
 from gibbsian.settings import settings_of
@@ -46,6 +47,19 @@ class LearnerState:
     progress: Any
 
 
+class Penalties(NamedTuple):
+    """What keeps the parameters of a learner small: strengths of L1 and L2, and a prior."""
+
+    l1: float | str = 0.0
+    l2: float = 0.0
+    log_prior: Any = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a penalty or a prior."""
+        return bool(self.l1 or self.l2 or self.log_prior is not None)
+
+
 class Learner:
     """One step at a time, so that progress bars, checkpoints and early stops cost nothing.
 
@@ -60,6 +74,19 @@ class Learner:
     learns_classes: ClassVar[bool] = False
     # Whether rows on a cluster are counted there and come here, where they must fit.
     counts_rows: ClassVar[bool] = False
+
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties; none unless the learner has settings for them."""
+        return Penalties()
+
+    def equations(self, model: Any, data: Any, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that a fit solves, or refuse where it solves none."""
+        raise ArgumentError(
+            f"{getattr(self, 'registered_name', type(self).__name__)} solves no equations of which errors could be "
+            "taken",
+            "use `gibbsian.uncertainty.bootstrap`",
+        )
 
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
@@ -207,9 +234,3 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
 def has_classes(model: Any) -> bool:
     """Say whether a model is a mixture, whose label no row shows."""
     return bool(BOUND.name_for(model.family))
-
-
-def is_penalised(learner: Any) -> bool:
-    """Say whether a penalty or a prior keeps the parameters of a learner small."""
-    prior = getattr(learner, "log_prior", None)
-    return bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0) or prior is not None)

@@ -43,7 +43,7 @@ def class_equations(model: Any, data: Any, max_seconds: float) -> Equations:
             "a share is near zero or a class nearly empty: at the edge of what parameters may be errors are not normal",
             "use `gibbsian.uncertainty.bootstrap`",
         )
-    return Equations(information, iter([(slice(0, len(shares)), -scores)]), carry=basis.T)
+    return Equations(information, iter([(slice(0, len(shares)), -scores)]), carry=basis.T, is_information=True)
 
 
 def _check_time(evaluate: Any, n_evaluations: int, size: int, max_seconds: float) -> None:

@@ -35,7 +35,7 @@ class ChainRecipe(Recipe):
         return MomentMatching(
             expectation=self.chains(),
             optimizer=self.optimizer,
-            **self.penalties,
+            **self.penalties._asdict(),
             average=self.average,
             min_iter=self.min_iter,
             centred=self.centred,

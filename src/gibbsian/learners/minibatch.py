@@ -18,7 +18,7 @@ from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
@@ -194,6 +194,11 @@ class Minibatch(Learner):
         check_prior(self.log_prior)
         self.phase()
 
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties of the weights, and the prior."""
+        return Penalties(self.l1, self.l2, self.log_prior)
+
     def phase(self, family: Any = None) -> FreePhase:
         """Return the free phase of a family, with the numbers of steps and chains that were given for it.
 
@@ -346,7 +351,7 @@ class Minibatch(Learner):
             order=problem.order(progress.seed, progress.epoch, rng),
             ends=cuts.ends,
             rates=np.array(rates),
-            parts=self._penalties(problem),
+            parts=self._penalised_parts(problem),
             momentum=self.momentum,
         )
 
@@ -367,7 +372,7 @@ class Minibatch(Learner):
             misfit += float(lesson.misfit) / len(plan.rates)
         return theta, velocity, memory, filled, misfit
 
-    def _penalties(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
+    def _penalised_parts(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
         """Return the parts of theta that are penalised alike, with L1 and L2."""
         return [
             (part, self.l1 * penalised + float(problem.corners[part.start]), self.l2 * penalised)

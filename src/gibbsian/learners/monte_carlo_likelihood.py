@@ -422,7 +422,7 @@ class MonteCarloLikelihood(WithPrior):
         # the fit's own last round may have had any error that is enough
         most = max(1.0, ENOUGH * self.precision / max(info.details["error"], np.finfo(float).tiny))
         noise = most * last.deviations
-        return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise)
+        return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise, is_information=True)
 
 
 def _deviations(groups: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.models.families.gaussian import GaussianFamily
 from gibbsian.objectives.gaussian import ExpectedMoments, moments_of
 from gibbsian.optimizers import StepInfo
@@ -54,6 +54,11 @@ class GraphicalLasso(Learner):
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def penalties(self) -> Penalties:
+        """The L1 penalty."""
+        return Penalties(self.l1)
 
     def refusal(self, model: Any) -> str:
         """Only a Gaussian on the complete graph has a precision matrix of which any entry may vanish."""

@@ -166,7 +166,9 @@ class ObjectiveLearner(WithPrior):
                 f"standard errors are not known for {objective!r}{under}", "use `gibbsian.uncertainty.bootstrap`"
             )
         if not data.has_missing or objective.takes_missing:
-            return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
+            curvature = objective.curvature(model, data, max_seconds)
+            of_likelihood = isinstance(self.objective, Likelihood)
+            return Equations(curvature, objective.scores(model, data, max_seconds), is_information=of_likelihood)
         from gibbsian.learners.completing import AllCompletions, are_few
 
         if isinstance(model.family, ClosedForm):
@@ -303,7 +305,7 @@ class MLE(Recipe):
     def build(self) -> Learner:
         """Minimise minus the log-likelihood."""
         return ObjectiveLearner(
-            objective=Likelihood(max_seconds=self.max_seconds), optimizer=self.optimizer, **self.penalties
+            objective=Likelihood(max_seconds=self.max_seconds), optimizer=self.optimizer, **self.penalties._asdict()
         )
 
 
@@ -321,7 +323,10 @@ class ConditionalsLearner(Recipe):
     def build(self) -> Learner:
         """Minimise it."""
         return ObjectiveLearner(
-            objective=self.minimised(), optimizer=self.optimizer, completions=self.completions, **self.penalties
+            objective=self.minimised(),
+            optimizer=self.optimizer,
+            completions=self.completions,
+            **self.penalties._asdict(),
         )
 
 

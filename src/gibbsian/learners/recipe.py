@@ -9,7 +9,8 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.base import Learner, LearnerState, Penalties
+from gibbsian.objectives.base import Equations
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.settings import Setting, check, declared, free, number
@@ -38,6 +39,11 @@ class Penalised(Learner):
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def penalties(self) -> Penalties:
+        """The strengths of the penalties."""
+        return Penalties(self.l1, self.l2)
+
     def _settle(self, **parts: Any) -> None:
         """Replace settings that were given as names by what they stand for."""
         for name, part in parts.items():
@@ -57,6 +63,11 @@ class WithPrior(Penalised):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_prior(self.log_prior)
+
+    @property
+    def penalties(self) -> Penalties:
+        """The strengths of the penalties, and the prior."""
+        return Penalties(self.l1, self.l2, self.log_prior)
 
     def _l1_of(self, model: Any, data: Any, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
@@ -79,13 +90,8 @@ class Recipe(WithPrior, Around):
     def __post_init__(self) -> None:
         super().__post_init__()
         built = self.learner  # here, so that a part which cannot be is refused
-        if self.log_prior is not None and getattr(built, "log_prior", None) is None:
+        if self.log_prior is not None and built.penalties.log_prior is None:
             raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
-
-    @property
-    def penalties(self) -> dict[str, Any]:
-        """All penalties by name, for the learner within."""
-        return {"l1": self.l1, "l2": self.l2, "log_prior": self.log_prior}
 
     def build(self) -> Learner:
         """Put the parts together."""
@@ -96,10 +102,9 @@ class Recipe(WithPrior, Around):
         """What was built."""
         return self.build()
 
-    @property
-    def equations(self) -> Any:
-        """The equations that a fit solves, as a function of model and data; None where they are not known."""
-        return getattr(self.learner, "equations", None)
+    def equations(self, model: Any, data: Any, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that a fit solves."""
+        return self.learner.equations(model, data, max_seconds)
 
     def update(
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator

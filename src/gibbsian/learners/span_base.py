@@ -15,7 +15,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.base import Learner, LearnerState, Penalties
 from gibbsian.learners.span_device import DeviceSpanProblem
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage, SpanProblem, negative_entropy
 from gibbsian.models.full_span import FullSpanModel
@@ -257,6 +257,11 @@ class SpanLearner(Learner):
 
         return SpreadRows.of(self, model.basis, data)
 
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties of functions of one column."""
+        return Penalties(self.l1, self.l2)
+
     def problem_of(self, basis: SpanBasis, codes: np.ndarray, counts: np.ndarray) -> SpanProblem:
         """Return the problem of counted rows under the penalties of this learner."""
         self.require_memory(basis)
@@ -293,7 +298,7 @@ class SpanLearner(Learner):
         With missing cells the cost is minus the mean log-likelihood of the observed cells plus the penalties, and there
         is no divergence.
         """
-        theta, (length, shrinkage) = model.theta, self.penalties(model.basis, data.total_weight)
+        theta, (length, shrinkage) = model.theta, self.function_costs(model.basis, data.total_weight)
         penalties = float((length(model.basis, model.indices) + shrinkage(model.basis, model.indices, theta)).sum())
         cells = with_hidden_cells(model, data.domain.to_codes(data.states), data.missing)
         mean = float(np.average(log_evidence(model, *cells), weights=data.weights)) - model.log_partition
@@ -301,7 +306,7 @@ class SpanLearner(Learner):
         known = {} if data.has_missing else {"divergence": divergence}
         return {"cost": divergence + penalties, **known}
 
-    def penalties(self, basis: SpanBasis, n_samples: float) -> tuple[DescriptionLength, Shrinkage]:
+    def function_costs(self, basis: SpanBasis, n_samples: float) -> tuple[DescriptionLength, Shrinkage]:
         """Return what functions cost for being there, and for the size of their parameters."""
         return (
             DescriptionLength.of_samples(basis, n_samples, self.mdl_scale),

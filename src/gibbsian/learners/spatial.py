@@ -63,7 +63,7 @@ class SMCI(Recipe):
         runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
         expectation = InSpins(Spatial(region=self.region))
         return MomentMatching(
-            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties
+            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties._asdict()
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
@@ -204,14 +204,9 @@ class Stacking(Learner):
                 raise ArgumentError("must be a `Minibatch` learner", argument=name, value=value)
 
     @property
-    def l1(self) -> float:
-        """The L1 penalty of the last stage."""
-        return (self.together or self.alone).l1
-
-    @property
-    def l2(self) -> float:
-        """The L2 penalty of the last stage."""
-        return (self.together or self.alone).l2
+    def penalties(self) -> Penalties:
+        """The penalties of the last stage."""
+        return (self.together or self.alone).penalties
 
     counts_rows = True  # what goes up from a layer is kept
 

@@ -107,7 +107,7 @@ class FactorFamily(Protocol):
     """A family that is a product of small tables, with expected statistics that follow from small marginals."""
 
     def factors(self) -> FactorGraph:
-        """Return the distribution as a product of tables over codes, the temperature divided out."""
+        """Return the distribution as a product of tables over codes."""
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
         """Return the expected statistics, given the joint probabilities of any few variables that share a factor."""

@@ -164,7 +164,6 @@ _BY_NAME: dict[str, dict[str, Any]] = {
     "cliques": _SCOPES,
     "n_variables": {"n_variables": SIZE},
     "n_hidden": {"n_hidden": Plain((int,), 0, MOST, size="hidden")},
-    "temperature": {"temperature": POSITIVE},
     "theta": {"theta": reals("parameters")},
 }
 _BY_ANNOTATION = {

@@ -164,11 +164,6 @@ class PairwiseModel(ExponentialFamily):
     statistics_are_products: ClassVar[bool] = True
 
     @property
-    def exchangeable(self) -> str:
-        """What the errors of parameters do not know of."""
-        return "hidden units can be exchanged: errors are those of the maximum that was found" if self.n_hidden else ""
-
-    @property
     def products(self) -> list[tuple[int, ...]]:
         """Which variables each statistic multiplies."""
         singles = [(i,) for i in range(self.n_biases)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -32,12 +30,6 @@ def change_of_domain(domain: AnyDomain, wanted: AnyDomain | str) -> tuple[Any, f
         raise ArgumentError("only models of two-valued variables (spin, binary) can be converted")
     scale = domain.gap / target.gap
     return target, scale, domain.low - scale * target.low
-
-
-def check_temperature(temperature: float) -> None:
-    """Raise unless the temperature is a positive number."""
-    if not (isinstance(temperature, Real) and math.isfinite(temperature) and temperature > 0):
-        raise ArgumentError("must be a positive number", argument="temperature", value=temperature)
 
 
 def check_whole_number(name: str, value: Any, least: int = 1) -> None:

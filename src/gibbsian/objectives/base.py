@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.models import Model
 from gibbsian.models.family import ClosedForm
@@ -14,10 +15,10 @@ from gibbsian.registry import Registry
 
 OBJECTIVES = Registry("objective", "gibbsian.objectives", "OBJECTIVES")
 
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Function = Callable[[Floats], tuple[float, Floats]]
 """Maps theta to a value and its gradient."""
 
-Scores = Iterator[tuple[slice, np.ndarray]]
+Scores = Iterator[tuple[slice, Floats]]
 """Blocks of states with the gradient of each state's loss, one row per state."""
 
 
@@ -34,6 +35,8 @@ class Equations(NamedTuple):
         How the model's parameters follow linearly from those that are estimated; None where they are these.
     noise : ndarray of shape (n_groups, n), optional
         Rows whose products with themselves add up to the Monte Carlo covariance of the mean score; None without one.
+    is_information : bool, default False
+        Whether `jacobian` is also the covariance of the scores if the model holds, as for the likelihood (Fisher).
 
     Examples
     --------
@@ -45,10 +48,11 @@ class Equations(NamedTuple):
     ((3, 3), [(4, 3)])
     """
 
-    jacobian: np.ndarray
+    jacobian: Floats
     scores: Scores
-    carry: np.ndarray | None = None
-    noise: np.ndarray | None = None
+    carry: Floats | None = None
+    noise: Floats | None = None
+    is_information: bool = False
 
 
 @runtime_checkable

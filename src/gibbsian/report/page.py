@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from gibbsian.errors import GibbsianError, GibbsianWarning
+from gibbsian.estimators.reported import REPORTS
 from gibbsian.report.html import Markup, join, paragraph, phrase, tag, template
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.trust import verdict
 from gibbsian.storage import write_atomically
 
 
+@REPORTS.register("page")
 def write_report(
     path: str | os.PathLike[str],
     machine: Any,

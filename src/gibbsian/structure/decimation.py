@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
+from gibbsian.arrays import Integers
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.learners.objective import ridge
@@ -13,16 +14,16 @@ from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood
 from gibbsian.progress import report
 from gibbsian.startup import pandas
-from gibbsian.structure.problem import Problem, StructureResult, minimise
+from gibbsian.structure.problem import Options, Problem, StructureResult, minimise
 
 
-def decimation(X: Any, *, fraction: float = 0.05, tol: float = 1e-6, **options: Any) -> StructureResult:
+def decimation(X: object, *, fraction: float = 0.05, tol: float = 1e-6, **options: Unpack[Options]) -> StructureResult:
     """Drop the smallest couplings round by round and keep the graph of largest tilted pseudolikelihood.
 
-    Each round fits the pseudolikelihood on the couplings that are left and drops the smallest `fraction` of them (one
-    at least), down to none. With x the share of the candidates that is left, the tilted pseudolikelihood
+    Each round fits the pseudolikelihood on the remaining couplings and drops the smallest `fraction` of them (one
+    at least), down to none. With x the fraction of the candidates that remain, the tilted pseudolikelihood
     ``PL(x) - [x PL_max + (1 - x) PL_min]`` is zero at both ends and largest where superfluous couplings are gone and
-    needed ones still stand.
+    needed ones remain.
 
     Parameters
     ----------
@@ -47,20 +48,21 @@ def decimation(X: Any, *, fraction: float = 0.05, tol: float = 1e-6, **options: 
         raise ArgumentError("must lie between 0 and 1", argument="fraction", value=fraction)
     problem = Problem.read(X, **options)
     problem.check()
-    model, kept = problem.independent(), np.arange(problem.candidates.n_edges)
+    n_candidates = problem.candidates.n_edges
+    model, edges = problem.independent(), np.arange(n_candidates)
     rounds = []
     while True:
         model, score = _fit(problem, model, tol)
-        rounds.append((kept, score))
-        report("edges left out", problem.candidates.n_edges - kept.size, problem.candidates.n_edges)
-        if kept.size == 0:
+        rounds.append((edges, score))
+        report("edges left out", n_candidates - edges.size, n_candidates)
+        if edges.size == 0:
             break
-        n_dropped = max(1, int(fraction * kept.size))
-        left = np.sort(np.argsort(np.abs(model.couplings), kind="stable")[n_dropped:])
-        model, kept = _restrict(model, left), kept[left]
-    path = _table(rounds, problem.candidates.n_edges)
+        n_dropped = max(1, int(fraction * edges.size))
+        remaining = np.sort(np.argsort(np.abs(model.couplings), kind="stable")[n_dropped:])
+        model, edges = _restrict(model, remaining), edges[remaining]
+    path = _table([(edges.size, score) for edges, score in rounds], n_candidates)
     best = int(np.argmax(path["chosen"]))
-    chosen = np.isin(np.arange(problem.candidates.n_edges), rounds[best][0])
+    chosen = np.isin(np.arange(n_candidates), rounds[best][0])
     return problem.answer(chosen, path, "decimation")
 
 
@@ -71,17 +73,17 @@ def _fit(problem: Problem, model: PairwiseModel, tol: float) -> tuple[PairwiseMo
     return model.replace(theta), -function(theta)[0]
 
 
-def _restrict(model: PairwiseModel, left: np.ndarray) -> PairwiseModel:
-    """Drop couplings; what is left starts the next fit."""
-    graph = Graph(model.n_variables, model.graph.edges[left])
-    return PairwiseModel.build(graph, model.biases if model.bias else None, model.couplings[left])
+def _restrict(model: PairwiseModel, remaining: Integers) -> PairwiseModel:
+    """Drop all couplings but the remaining ones, from which the next fit starts."""
+    graph = Graph(model.n_variables, model.graph.edges[remaining])
+    return PairwiseModel.build(graph, model.biases if model.bias else None, model.couplings[remaining])
 
 
-def _table(rounds, n_candidates):
-    n_edges = np.array([kept.size for kept, _ in rounds])
-    scores = np.array([score for _, score in rounds])
-    share = n_edges / n_candidates
-    tilted = scores - (share * scores[0] + (1.0 - share) * scores[-1])
-    path = pandas.DataFrame({"n_edges": n_edges, "share": share, "pseudolikelihood": scores, "tilted": tilted})
+def _table(rounds: list[tuple[int, float]], n_candidates: int) -> pandas.DataFrame:
+    """Return one row per round, from its number of edges and its pseudolikelihood."""
+    n_edges, scores = map(np.array, zip(*rounds, strict=True))
+    fraction = n_edges / n_candidates
+    tilted = scores - (fraction * scores[0] + (1.0 - fraction) * scores[-1])
+    path = pandas.DataFrame({"n_edges": n_edges, "share": fraction, "pseudolikelihood": scores, "tilted": tilted})
     path["chosen"] = path.index == int(tilted.argmax())
     return path

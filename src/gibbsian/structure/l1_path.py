@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.nodewise import LOSSES, directed_pairs
@@ -14,7 +15,7 @@ from gibbsian.models.conditionals import Pairs, WeightedRows, pairs_by_block
 from gibbsian.objectives import Function
 from gibbsian.progress import counted
 from gibbsian.startup import pandas
-from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
+from gibbsian.structure.problem import Options, Problem, StructureResult, combine, minimise
 
 # A fit whose gradient is g short of the maximum loses about N g^2 in the log-likelihood: at this over sqrt(N) nothing
 # that matters to the criterion. Where no finite maximum exists, this is where the walk to infinity ends.
@@ -22,7 +23,7 @@ CRITERION_GRADIENT = 1e-3
 
 
 def l1_ebic(
-    X: Any,
+    X: object,
     *,
     rule: Literal["and", "or"] = "and",
     gamma: float = 0.25,
@@ -30,13 +31,13 @@ def l1_ebic(
     ratio: float = 0.01,
     relaxed: bool = True,
     tol: float = 1e-6,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> StructureResult:
     """Choose each variable's neighbours by its own path of L1-penalised logistic regressions.
 
     Every variable has its own penalties, from the smallest at which all its couplings vanish down to `ratio` times
-    that, and takes the one of least ``-2 ll + k log N + 2 gamma k log(n - 1)``, with ll the conditional log-likelihood
-    of all rows and k the number of neighbours. All variables are solved together.
+    that, and takes the one with the smallest ``-2 ll + k log N + 2 gamma k log(n - 1)``, with ll the conditional
+    log-likelihood of all rows and k the number of neighbours. All variables are solved together.
 
     Parameters
     ----------
@@ -72,75 +73,73 @@ def l1_ebic(
     function = LOSSES["rple"](pairs, problem.spins)
     largest = largest_penalties(problem)
     n_biases, owner = pairs.n_biases, pairs.owner
-    judged, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
+    refitted, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
     steps = []
-    for scale in counted(_scales(n_penalties, ratio), "penalties", n_penalties):
+    for scale in counted(np.geomspace(1.0, ratio, n_penalties), "penalties", n_penalties):
         penalties = scale * largest
         theta = minimise(function, theta, np.where(pairs.penalised, penalties[owner], 0.0), tol=tol)
-        judged = _relax(function, theta, judged, pairs.penalised, accuracy) if relaxed else theta
+        refitted = _relax(function, theta, refitted, pairs.penalised, accuracy) if relaxed else theta
         present = theta[n_biases:] != 0
         degrees = np.bincount(owner[n_biases:], present, minlength=largest.size)
-        log_likelihoods = -problem.spins.total_weight * node_losses(pairs, problem.spins, judged)
+        log_likelihoods = -problem.spins.total_weight * node_losses(pairs, problem.spins, refitted)
         steps.append((penalties, degrees, ebic(log_likelihoods, degrees, problem.spins, gamma), present))
     penalties, degrees, criteria, present = (np.array(column) for column in zip(*steps, strict=True))
     best = criteria.argmin(axis=0)
     chosen = present[best[owner[n_biases:]], np.arange(present.shape[1])]
     forward, backward = np.split(chosen, 2)
-    kept = combine(forward, backward, rule)
     path = _nodewise_table(problem.data.names, penalties, degrees, criteria, best)
-    return problem.answer(kept, path, "l1-ebic")
+    return problem.answer(combine(forward, backward, rule), path, "l1-ebic")
 
 
-def largest_penalties(problem: Problem) -> np.ndarray:
+def largest_penalties(problem: Problem) -> Floats:
     """Return, for each variable, the smallest L1 penalty at which all its couplings vanish.
 
     Without couplings the field of variable u is ``atanh(mean)``, and the slope of its loss along a coupling is then
     minus the covariance of the two spins.
     """
-    largest, slopes = np.zeros(problem.candidates.n_nodes), np.abs(problem.covariances())
+    largest, covariances = np.zeros(problem.candidates.n_nodes), np.abs(problem.covariances())
     for ends in problem.candidates.edges.T:
-        np.maximum.at(largest, ends, slopes)
+        np.maximum.at(largest, ends, covariances)
     return largest
 
 
-def node_losses(pairs: Pairs, data: Dataset, theta: np.ndarray) -> np.ndarray:
+def node_losses(pairs: Pairs, data: Dataset, theta: Floats) -> Floats:
     """Return minus the mean conditional log-likelihood of each variable."""
-    return data.mean(partial(_losses_in, pairs, theta))
+    losses: Floats = data.mean(partial(_losses_in, pairs, theta))
+    return losses
 
 
-def _losses_in(pairs: Pairs, theta: np.ndarray, data: Dataset) -> np.ndarray:
+def _losses_in(pairs: Pairs, theta: Floats, data: Dataset) -> Floats:
     bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
     blocks = bound.costs_by_block(theta)
-    return sum(bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
+    losses: Floats = sum(bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
+    return losses
 
 
-def ebic(log_likelihood: Any, n_parameters: Any, data: Dataset, gamma: float) -> Any:
+def ebic(log_likelihood: Floats, n_parameters: Integers, data: Dataset, gamma: float) -> Floats:
     """Return ``-2 ll + k log N + 2 gamma k log(n - 1)``, N the sum of the weights."""
     price = np.log(data.total_weight) + 2.0 * gamma * np.log(data.n_variables - 1)
-    return -2.0 * log_likelihood + n_parameters * price
+    criterion: Floats = -2.0 * log_likelihood + n_parameters * price
+    return criterion
 
 
-def _relax(function: Function, theta: np.ndarray, last: np.ndarray, penalised: np.ndarray, tol: float) -> np.ndarray:
-    """Return the unpenalised minimum over the parameters that the penalty left; `last` is the previous such minimum."""
+def _relax(function: Function, theta: Floats, last: Floats, penalised: Mask, tol: float) -> Floats:
+    """Return the unpenalised minimum over the nonzero parameters; `last` is the minimum at the previous penalty."""
     present = (theta != 0) | ~penalised
     if np.array_equal(present, (last != 0) | ~penalised):
         return last
 
-    def widen(part: np.ndarray) -> np.ndarray:
-        whole = np.zeros_like(theta)
-        whole[present] = part
-        return whole
+    def widen(part: Floats) -> Floats:
+        full = np.zeros_like(theta)
+        full[present] = part
+        return full
 
-    def restricted(part: np.ndarray) -> tuple[float, np.ndarray]:
+    def restricted(part: Floats) -> tuple[float, Floats]:
         value, gradient = function(widen(part))
         return value, gradient[present]
 
     start = np.where(last != 0, last, theta)
     return widen(minimise(restricted, start[present], np.zeros(present.sum()), tol=tol))
-
-
-def _scales(n_penalties: int, ratio: float) -> np.ndarray:
-    return np.geomspace(1.0, ratio, n_penalties)
 
 
 def _check_path(gamma: float, n_penalties: int, ratio: float) -> None:
@@ -152,8 +151,10 @@ def _check_path(gamma: float, n_penalties: int, ratio: float) -> None:
         raise ArgumentError("must lie between 0 and 1", argument="ratio", value=ratio)
 
 
-def _nodewise_table(names, penalties, degrees, criteria, best):
-    """One row per variable and penalty."""
+def _nodewise_table(
+    names: tuple[str, ...], penalties: Floats, degrees: Integers, criteria: Floats, best: Integers
+) -> pandas.DataFrame:
+    """Return one row per variable and penalty."""
     n_penalties = len(penalties)
     return pandas.DataFrame(
         {

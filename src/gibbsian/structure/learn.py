@@ -1,11 +1,9 @@
-"""One door to every method of structure learning."""
+"""Structure learning by the name of a method."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from gibbsian.errors import ArgumentError
 from gibbsian.structure.decimation import decimation
@@ -13,16 +11,16 @@ from gibbsian.structure.l1_path import l1_ebic
 from gibbsian.structure.problem import Problem, StructureResult
 from gibbsian.structure.screening import screening
 
-METHODS: dict[str, Callable[..., StructureResult]] = {
-    "l1-ebic": l1_ebic,
+METHODS: dict[str, partial[StructureResult]] = {
+    "l1-ebic": partial(l1_ebic),
     "rise": partial(screening, loss="rise"),
     "logrise": partial(screening, loss="logrise"),
     "rple": partial(screening, loss="rple"),
-    "decimation": decimation,
+    "decimation": partial(decimation),
 }
 
 
-def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> StructureResult:
+def learn_structure(X: object, method: str = "l1-ebic", **settings: object) -> StructureResult:
     """Learn which variables interact, and refit a machine on them.
 
     Parameters
@@ -48,14 +46,14 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
     """
     if method not in METHODS:
         raise ArgumentError("is not known", f"use one of {', '.join(METHODS)}", argument="method", value=method)
-    known = _settings(METHODS[method]) + _settings(Problem.read)
-    if foreign := [name for name in settings if name not in known]:
-        remedy = f"leave it out: it takes {', '.join(known)}"
-        raise ArgumentError(f"has no setting `{foreign[0]}`", remedy, argument="method", value=method)
+    accepted = [*_keywords(METHODS[method]), *_keywords(partial(Problem.read))]
+    if unknown := [name for name in settings if name not in accepted]:
+        remedy = f"leave it out: it takes {', '.join(accepted)}"
+        raise ArgumentError(f"has no setting `{unknown[0]}`", remedy, argument="method", value=method)
     return METHODS[method](X, **settings)
 
 
-def _settings(function: Callable[..., Any]) -> list[str]:
-    fixed = getattr(function, "keywords", {})
+def _keywords(function: partial[StructureResult] | partial[Problem]) -> list[str]:
+    """Return the keyword arguments that are not fixed."""
     parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in fixed]
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in function.keywords]

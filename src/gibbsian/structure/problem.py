@@ -1,16 +1,15 @@
-"""What every method of structure learning starts from and ends with."""
+"""The data and candidate edges of a search for the structure, and the refit that ends it."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Self, TypedDict
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.data import Dataset, preflight
-from gibbsian.data.readers import is_dask
 from gibbsian.display import Shown
 from gibbsian.domain import SPIN
 from gibbsian.errors import (
@@ -29,6 +28,7 @@ from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Function
 from gibbsian.optimizers import LBFGS
 from gibbsian.optimizers.base import gradient_norm
+from gibbsian.startup import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +46,7 @@ class StructureResult(Shown):
     names : tuple of str
         The variables.
     method : str
-        How the graph was chosen.
+        The method that chose the graph.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class StructureResult(Shown):
 
     graph: Graph
     machine: BoltzmannMachine
-    path: Any
+    path: pandas.DataFrame
     names: tuple[str, ...]
     method: str
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"method": self.method, "variables": len(self.names), "edges": self.graph.n_edges}
 
     def edges(self) -> list[tuple[str, str]]:
@@ -71,9 +71,20 @@ class StructureResult(Shown):
         return [(self.names[i], self.names[j]) for i, j in self.graph.edges]
 
 
+class Options(TypedDict, total=False):
+    """The settings of all methods: those of `Problem.read`."""
+
+    graph: object
+    coding: object
+    sample_weight: object
+    bias: bool
+    learner: str | Learner
+    l2: float
+
+
 @dataclass(frozen=True)
 class Problem:
-    """The data, once as given and once in spins, the candidate edges, and how to refit."""
+    """The data, once as given and once in spins, the candidate edges, and the settings of the refit."""
 
     data: Dataset
     spins: Dataset
@@ -85,23 +96,17 @@ class Problem:
     @classmethod
     def read(
         cls,
-        X: Any,
+        X: object,
         *,
-        graph: Any = "complete",
-        coding: Any = "auto",
-        sample_weight: Any = None,
+        graph: object = "complete",
+        coding: object = "auto",
+        sample_weight: object = None,
         bias: bool = True,
         learner: str | Learner = "auto",
         l2: float = 0.0,
     ) -> Self:
         """Read the data and refuse what no method can use; the options are those of `learn_structure`."""
-        away = getattr(X, "on_cluster", False) or is_dask(X)
-        read = (
-            partial(BoltzmannMachine(coding=coding)._read, fitting=True)
-            if away
-            else partial(Dataset.read, coding=coding)
-        )
-        data = read(X, sample_weight=sample_weight)
+        data: Dataset = BoltzmannMachine(coding=coding)._read(X, fitting=True, sample_weight=sample_weight)
         data.require_complete("structure learning", instead="")
         candidates = as_graph(graph, data.names)
         if candidates.n_edges == 0:
@@ -134,22 +139,24 @@ class Problem:
         model = PairwiseModel.zeros(self.candidates, bias=self.bias)
         inside = 1.0 - 1e-9  # a constant column, where a ridge allows it, starts from a finite field
         fields = np.arctanh(np.clip(self.means, -inside, inside))[: model.n_biases]
-        return model.replace(np.concatenate([fields, model.couplings]))
+        independent: PairwiseModel = model.replace(np.concatenate([fields, model.couplings]))
+        return independent
 
     @property
-    def means(self) -> np.ndarray:
+    def means(self) -> Floats:
         """Mean of each spin."""
-        return self.spins.mean(lambda part: part.weights @ part.states / part.total_weight)
+        means: Floats = self.spins.mean(lambda part: part.weights @ part.states / part.total_weight)
+        return means
 
-    def covariances(self) -> np.ndarray:
-        """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates (without the means where there are no biases)."""
+    def covariances(self) -> Floats:
+        """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates; without biases the plain second moments."""
         products = mean_statistics(PairwiseModel.zeros(self.candidates, bias=False), self.spins)
         i, j = self.candidates.edges.T
         return products - self.means[i] * self.means[j] if self.bias else products
 
-    def answer(self, kept: np.ndarray, path: Any, method: str) -> StructureResult:
-        """Refit on the candidates where `kept` is true."""
-        graph = Graph(self.candidates.n_nodes, self.candidates.edges[kept])
+    def answer(self, chosen: Mask, path: pandas.DataFrame, method: str) -> StructureResult:
+        """Refit on the chosen candidates."""
+        graph = Graph(self.candidates.n_nodes, self.candidates.edges[chosen])
         penalty = self.l2 or "auto"  # the search has ended: a refit without a finite maximum falls back on 1 / rows
         machine = BoltzmannMachine(graph, learner=self.learner, l2=penalty, bias=self.bias)
         with warnings.catch_warnings():
@@ -161,9 +168,7 @@ class Problem:
         return StructureResult(graph, machine, path, self.data.names, method)
 
 
-def minimise(
-    function: Function, theta: np.ndarray, l1: np.ndarray, *, tol: float = 1e-6, max_iter: int = 2000
-) -> np.ndarray:
+def minimise(function: Function, theta: Floats, l1: Floats, *, tol: float = 1e-6, max_iter: int = 2000) -> Floats:
     """Return the minimum of ``function + sum(l1 |theta|)``, starting at `theta`; warn where it is not reached."""
     optimizer = LBFGS()
     state = optimizer.init(function, theta, l1)
@@ -179,8 +184,8 @@ def minimise(
     return state.theta
 
 
-def combine(first: np.ndarray, second: np.ndarray, rule: str) -> np.ndarray:
-    """Join the two opinions on each edge: both for ``"and"``, either for ``"or"``."""
+def combine(first: Mask, second: Mask, rule: str) -> Mask:
+    """Combine the choices of both ends of each edge: both for ``"and"``, either for ``"or"``."""
     if rule not in ("and", "or"):
         raise ArgumentError("must be 'and' or 'or'", argument="rule", value=rule)
     return first & second if rule == "and" else first | second

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import LEARNERS
 from gibbsian.learners.nodewise import LOSSES, directed_pairs, noise_level
 from gibbsian.startup import pandas
-from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
+from gibbsian.structure.problem import Options, Problem, StructureResult, combine, minimise
 
 # On 80 random models of 16 variables (grids and random graphs, |J| = 0.2 or 0.4 to 0.7, N = 2000), averaged over the
 # three losses: a factor of 1 left 0.27 superfluous edges per graph and lost 0.004 true ones; 1.5 left 0.02 and lost
@@ -19,14 +20,14 @@ ABOVE_NOISE = 1.5
 
 
 def screening(
-    X: Any,
+    X: object,
     *,
     loss: Literal["rise", "logrise", "rple"] = "rise",
     rule: Literal["average", "and", "or"] = "average",
     l1: float | Literal["theory"] = "theory",
     threshold: float | None = None,
     tol: float = 1e-7,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> StructureResult:
     """Estimate all couplings at one penalty and keep those beyond a threshold.
 
@@ -68,19 +69,23 @@ def screening(
     function = LOSSES[loss](pairs, problem.spins)
     theta = minimise(function, start, np.where(pairs.penalised, penalty, 0.0), tol=tol)
     forward, backward = np.split(pairs.split(theta)[1], 2)
-    kept = _beyond(forward, backward, threshold, rule)
-    path = _table(problem, forward, backward, penalty, threshold, kept)
-    return problem.answer(kept, path, loss)
+    chosen = _beyond(forward, backward, threshold, rule)
+    path = _table(problem, forward, backward, penalty, threshold, chosen)
+    return problem.answer(chosen, path, loss)
 
 
-def _beyond(forward: np.ndarray, backward: np.ndarray, threshold: float, rule: str) -> np.ndarray:
+def _beyond(forward: Floats, backward: Floats, threshold: float, rule: str) -> Mask:
+    """Compare the two estimates of each coupling with the threshold."""
     if rule == "average":
-        return np.abs(forward + backward) / 2 > threshold
+        above: Mask = np.abs(forward + backward) / 2 > threshold
+        return above
     return combine(np.abs(forward) > threshold, np.abs(backward) > threshold, rule)
 
 
-def _table(problem, forward, backward, penalty, threshold, kept):
-    """The penalised estimates of every candidate edge, the largest first."""
+def _table(
+    problem: Problem, forward: Floats, backward: Floats, penalty: float, threshold: float, chosen: Mask
+) -> pandas.DataFrame:
+    """Return the penalised estimates of every candidate edge, the largest first."""
     names = np.array(problem.data.names, dtype=object)
     first, second = problem.candidates.edges.T
     table = pandas.DataFrame(
@@ -92,7 +97,7 @@ def _table(problem, forward, backward, penalty, threshold, kept):
             "coupling": (forward + backward) / 2,
             "forward": forward,
             "backward": backward,
-            "chosen": kept,
+            "chosen": chosen,
         }
     )
     return table.sort_values("coupling", key=np.abs, ascending=False, kind="stable", ignore_index=True)

@@ -1,14 +1,15 @@
-"""Bootstrap: refit on resampled rows, as often as asked, whatever happens to single refits."""
+"""Bootstrap: refit on resampled rows; refits that fail are counted and left out."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
@@ -17,10 +18,10 @@ from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.startup import check_is_fitted
-from gibbsian.uncertainty.standard_errors import fitted_learner, names_of
+from gibbsian.startup import check_is_fitted, pandas
+from gibbsian.uncertainty.information import WeightMeaning, check_meaning
+from gibbsian.uncertainty.standard_errors import fitted_learner
 from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
-from gibbsian.uncertainty.weights import WeightMeaning, check_meaning
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +37,7 @@ class BootstrapResult(ErrorTables):
     names : tuple of str
         The variables.
     n_replicates : int
-        How many refits were asked for.
+        Number of refits that were requested.
     failures : tuple of (int, str)
         Number and reason of each refit that failed.
     n_unconverged : int
@@ -51,26 +52,27 @@ class BootstrapResult(ErrorTables):
     ((20, 3), ())
     """
 
-    thetas: np.ndarray
+    thetas: Floats
     model: Model
     names: tuple[str, ...]
     n_replicates: int
     failures: tuple[tuple[int, str], ...] = ()
     n_unconverged: int = 0
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"refits": len(self.thetas), "of": self.n_replicates, "parameters": self.thetas.shape[1]}
 
     @property
-    def theta_se(self) -> np.ndarray:
+    def theta_se(self) -> Floats:
         """Standard deviation of each parameter over the refits."""
-        return self.thetas.std(axis=0, ddof=1)
+        deviations: Floats = self.thetas.std(axis=0, ddof=1)
+        return deviations
 
     @property
-    def stability(self) -> Any:
-        """Every interaction with the middle 95% of its refits, and the share of them that have its sign.
+    def stability(self) -> pandas.DataFrame:
+        """Every interaction with the middle 95% of its refits, and the fraction of them with its sign.
 
-        Strengths that are norms have no sign: their share is of the refits in which they are not zero.
+        Strengths that are norms have no sign: theirs is the fraction of refits in which they are not zero.
 
         Examples
         --------
@@ -80,14 +82,13 @@ class BootstrapResult(ErrorTables):
         >>> result.stability.index.tolist(), result.stability.columns.tolist()
         (['x0*x1'], ['estimate', 'low', 'high', 'share'])
         """
-        import pandas
-
-        found = self.model.interactions()
+        estimate = self.model.interactions()
         refits = np.array([self.model.replace(theta).interactions().strengths for theta in self.thetas])
         low, high = np.quantile(refits, [0.025, 0.975], axis=0)
-        share = (np.sign(refits) == np.sign(found.strengths)).mean(axis=0)
-        names = ["*".join(self.names[i] for i in scope) for scope in found.scopes]
-        return pandas.DataFrame({"estimate": found.strengths, "low": low, "high": high, "share": share}, index=names)
+        same_sign = (np.sign(refits) == np.sign(estimate.strengths)).mean(axis=0)
+        names = ["*".join(self.names[i] for i in scope) for scope in estimate.scopes]
+        columns = {"estimate": estimate.strengths, "low": low, "high": high, "share": same_sign}
+        return pandas.DataFrame(columns, index=names)
 
     def intervals(self, level: float = 0.95, kind: Literal["basic", "percentile"] = "basic") -> ConfidenceIntervals:
         """Return confidence intervals: the quantiles of the refits mirrored at the estimate, or as they are.
@@ -119,11 +120,11 @@ class BootstrapResult(ErrorTables):
 
 def bootstrap(
     machine: Estimator,
-    X: Any,
+    X: object,
     n_replicates: int = 200,
     *,
     random_state: RandomState = None,
-    sample_weight: Any = None,
+    sample_weight: object = None,
     weights: WeightMeaning = "frequencies",
     n_jobs: int | None = None,
 ) -> BootstrapResult:
@@ -131,7 +132,7 @@ def bootstrap(
 
     Rows are kept as distinct states with weights, so a replicate is only new weights. Each refit has the machine's own
     settings and starts at its parameters. A refit that fails, for example because its rows have no finite maximum, is
-    left out and counted, with its reason; one warning tells.
+    left out and counted, with its reason; one warning reports them.
 
     Parameters
     ----------
@@ -167,15 +168,15 @@ def bootstrap(
     learner = fitted_learner(machine, data)
     streams = as_generator(random_state).spawn(n_replicates)
     replicates = map_fits(partial(_replicate, machine, learner, data, weights), streams, n_jobs)
-    found = list(counted(replicates, "bootstrap refits", n_replicates))
-    failures = [(k, one) for k, one in enumerate(found) if isinstance(one, str)]
-    fits = [one for one in found if not isinstance(one, str)]
+    refits = list(counted(replicates, "bootstrap refits", n_replicates))
+    failures = [(k, refit) for k, refit in enumerate(refits) if isinstance(refit, str)]
+    fits = [refit for refit in refits if not isinstance(refit, str)]
     thetas, n_unconverged = [theta for theta, _ in fits], sum(not converged for _, converged in fits)
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
         machine.temperature * np.array(thetas),
         machine.reported_model.canonical(),
-        names_of(machine),
+        machine.variable_names_,
         n_replicates,
         tuple(failures),
         n_unconverged,
@@ -184,7 +185,7 @@ def bootstrap(
 
 def _replicate(
     machine: Estimator, learner: Learner, data: Dataset, weights: str, rng: np.random.Generator
-) -> tuple[np.ndarray, bool] | str:
+) -> tuple[Floats, bool] | str:
     """Return the parameters of one refit and whether it converged, or why it failed."""
     try:
         result = _refit(machine, learner, _resample(data, weights, rng), rng)
@@ -209,16 +210,16 @@ def _resample(data: Dataset, weights: str, rng: np.random.Generator) -> Dataset:
     return _reweight(data, drawn.astype(np.float64))
 
 
-def _reweight(data: Dataset, drawn: np.ndarray) -> Dataset:
-    kept = np.flatnonzero(drawn)
-    missing = None if data.missing is None else data.missing[kept]
+def _reweight(data: Dataset, drawn: Floats) -> Dataset:
+    used = np.flatnonzero(drawn)
+    missing = None if data.missing is None else data.missing[used]
     return replace(
         data,
-        states=data.states[kept],
-        weights=drawn[kept],
+        states=data.states[used],
+        weights=drawn[used],
         missing=missing if missing is not None and missing.any() else None,
-        row_of=np.arange(len(kept)),
-        row_weights=drawn[kept],
+        row_of=np.arange(len(used)),
+        row_weights=drawn[used],
     )
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import Estimator
 from gibbsian.learners import Learner
-from gibbsian.models import Model
-from gibbsian.objectives import Equations, Likelihood
-from gibbsian.startup import check_is_fitted
-from gibbsian.uncertainty import information
+from gibbsian.models import FullSpanModel, Model
+from gibbsian.objectives import Equations
+from gibbsian.startup import check_is_fitted, ndtri
+from gibbsian.uncertainty.information import RowWeights, WeightMeaning, check_cost, variance_of_mean_score
 from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
-from gibbsian.uncertainty.weights import RowShares, WeightMeaning
+
+Kind = Literal["auto", "sandwich", "fisher"]
 
 # Entries of the curvature are right to about 1e-10, so a share of information below this is not one.
 _LEAST_INFORMATION = 1e-9
@@ -25,24 +27,24 @@ _LEAST_INFORMATION = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class StandardErrors(ErrorTables):
-    """How far the parameters may be from the truth because the data are a sample.
+    """Standard errors of the parameters, from the sampling of the data.
 
     Parameters
     ----------
     covariance : ndarray of shape (n_parameters, n_parameters)
         Covariance of the estimates in the layout of ``model.theta``; NaN at couplings that an L1 penalty set to zero.
     kind : {"sandwich", "fisher"}
-        Where it comes from.
+        The estimator of the covariance.
     n_rows : float
-        Number of rows it counts on.
+        Effective number of rows.
     model : Model
         The fitted model; one with tables in the zero-sum gauge, where parameters are determined.
     names : tuple of str
         The variables.
     notes : tuple of str
-        What to keep in mind.
+        Caveats.
     monte_carlo : ndarray of shape (n_parameters,), optional
-        The part of the errors that the samples of a Monte Carlo learner add to those of the data; None without any.
+        The part of the errors that is due to the samples of a Monte Carlo learner; None for other learners.
 
     Examples
     --------
@@ -53,15 +55,15 @@ class StandardErrors(ErrorTables):
     0.468
     """
 
-    covariance: np.ndarray
+    covariance: Floats
     kind: str
     n_rows: float
     model: Model
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    monte_carlo: np.ndarray | None = None
+    monte_carlo: Floats | None = None
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {
             "kind": self.kind,
             "rows": self.n_rows,
@@ -70,14 +72,12 @@ class StandardErrors(ErrorTables):
         }
 
     @property
-    def theta_se(self) -> np.ndarray:
+    def theta_se(self) -> Floats:
         """Standard errors in the layout of theta."""
         return np.sqrt(np.diag(self.covariance))
 
     def intervals(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return ``theta`` plus and minus the normal quantile times the standard error."""
-        from gibbsian.startup import ndtri
-
         check_level(level)
         reach = ndtri(0.5 + level / 2) * self.theta_se
         return ConfidenceIntervals(self.model.theta - reach, self.model.theta + reach, level, self.model, self.names)
@@ -85,10 +85,10 @@ class StandardErrors(ErrorTables):
 
 def standard_errors(
     machine: Estimator,
-    X: Any,
-    kind: Literal["auto", "sandwich", "fisher"] = "auto",
+    X: object,
+    kind: Kind = "auto",
     *,
-    sample_weight: Any = None,
+    sample_weight: object = None,
     weights: WeightMeaning = "frequencies",
     max_seconds: float = 60.0,
 ) -> StandardErrors:
@@ -137,40 +137,61 @@ def standard_errors(
     ('fisher', (17, 17))
     """
     check_is_fitted(machine)
-    model = machine.model_
+    model, unit = machine.model_, machine.temperature
     if warning := machine.result_.warning:
         raise DataError(f"a degenerate fit has no errors ({warning})", "fit fewer classes, or from other starts")
     data = machine._shown(model, drop_empty_rows(machine._read(X, sample_weight=sample_weight)))
-    learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
-    settled = _settle_kind(kind, learner)
-    covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
-    reported, unit = machine.reported_model, machine.temperature
+    learner, row_weights = fitted_learner(machine, data), RowWeights.of(data, weights)
+    if kind not in ("auto", "sandwich", "fisher"):
+        raise ArgumentError("must be 'auto', 'sandwich' or 'fisher'", argument="kind", value=kind)
+    check_cost(model.theta.size, data.n_states, max_seconds)
+    equations = learner.equations(model, data, max_seconds)
+    if kind == "fisher" and not equations.is_information:
+        raise ArgumentError(
+            "`kind='fisher'` belongs to the exact likelihood", "use `kind='sandwich'` for other objectives"
+        )
+    fisher = equations.is_information and kind != "sandwich"
+    # under a penalty, the observed information of rows seen in part is not the variance of their scores
+    partly_seen = bool(data.has_missing or model.n_hidden)
+    by_information = fisher and not (partly_seen and learner.penalties.l2)
+    covariance, sampled = _covariance(learner, model, equations, row_weights, by_information)
+    reported = machine.reported_model if learner.penalties.l1 else machine.reported_model.canonical()
+    caveats = {
+        "the bias of the penalty is not in the standard errors": learner.penalties.l1 or learner.penalties.l2,
+        "functions were chosen by the same rows: errors are as if they had been given": (
+            isinstance(model, FullSpanModel) and model.theta.size
+        ),
+        "hidden units or classes can be exchanged: errors are those of the maximum that was found": model.n_hidden,
+    }
     return StandardErrors(
         unit**2 * covariance,
-        settled,
-        shares.n_rows,
-        reported if getattr(learner, "l1", 0.0) else reported.canonical(),
-        names_of(machine),
-        _notes(machine, learner),
+        "fisher" if fisher else "sandwich",
+        row_weights.effective_rows,
+        reported,
+        machine.variable_names_,
+        tuple(caveat for caveat, holds in caveats.items() if holds),
         None if sampled is None else unit * sampled,
     )
 
 
 def confidence_intervals(
     machine: Estimator,
-    X: Any,
+    X: object,
     level: float = 0.95,
-    kind: Literal["auto", "sandwich", "fisher"] = "auto",
-    **settings: Any,
+    kind: Kind = "auto",
+    *,
+    sample_weight: object = None,
+    weights: WeightMeaning = "frequencies",
+    max_seconds: float = 60.0,
 ) -> ConfidenceIntervals:
     """Return normal confidence intervals of every parameter, of a pairwise machine also shaped like ``couplings_``.
 
     Parameters
     ----------
-    machine, X, kind, **settings
+    machine, X, kind, sample_weight, weights, max_seconds
         As for `standard_errors`.
     level : float
-        Share of the intervals that shall cover the truth.
+        Confidence level.
 
     Examples
     --------
@@ -181,11 +202,12 @@ def confidence_intervals(
     [-0.6, 0.94]
     """
     check_level(level)
-    return standard_errors(machine, X, kind, **settings).intervals(level)
+    errors = standard_errors(machine, X, kind, sample_weight=sample_weight, weights=weights, max_seconds=max_seconds)
+    return errors.intervals(level)
 
 
-def check_same_data(machine: Any, data: Dataset) -> None:
-    """Refuse data whose moments are not those that a machine was fitted to.
+def check_same_data(machine: Estimator, data: Dataset) -> None:
+    """Refuse data whose moments differ from those that a machine was fitted to.
 
     Examples
     --------
@@ -217,63 +239,23 @@ def fitted_learner(machine: Estimator, data: Dataset) -> Learner:
         raise ArgumentError(
             f"the machine was converted from the coding {provenance['converted_from']}, in which its "
             "penalties and biases were set",
-            "ask the machine as it was fitted",
+            "use the machine before its conversion",
         )
     return machine._learner_of_fit(data)
 
 
-def names_of(machine: Any) -> tuple[str, ...]:
-    """Return the names of the variables of a model, hidden ones included where they are its variables."""
-    return getattr(machine, "variable_names_", machine.names_)
-
-
-def _notes(machine: Any, learner: Any) -> tuple[str, ...]:
-    """Say what to keep in mind."""
-    penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
-    notes = {
-        "the bias of the penalty is not in the standard errors": penalised,
-        "functions were chosen by the same rows: errors are as if they had been given": machine.model_.theta.size
-        and getattr(machine.model_, "is_full_span", False),
-        getattr(machine.model_.family, "exchangeable", ""): True,
-    }
-    return tuple(note for note, holds in notes.items() if note and holds)
-
-
-def _settle_kind(kind: str, learner: Learner) -> str:
-    likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
-    if kind == "auto":
-        return "fisher" if likelihood else "sandwich"
-    if kind not in ("sandwich", "fisher"):
-        raise ArgumentError("must be 'auto', 'sandwich' or 'fisher'", argument="kind", value=kind)
-    if kind == "fisher" and not likelihood:
-        raise ArgumentError(
-            "`kind='fisher'` belongs to the exact likelihood", "use `kind='sandwich'` for other objectives"
-        )
-    return kind
-
-
 def _covariance(
-    learner: Any, model: Any, data: Dataset, shares: RowShares, kind: str, max_seconds: float
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Of the parameters that are reported, NaN at couplings that an L1 penalty set to zero; and what samples add."""
-    equations_of = getattr(learner, "equations", None)
-    if equations_of is None:
-        name = getattr(learner, "registered_name", type(learner).__name__)
-        raise ArgumentError(
-            f"{name} solves no equations of which errors could be taken",
-            "use `gibbsian.uncertainty.bootstrap`",
-        )
-    information.check_cost(model.theta.size, data.n_states, max_seconds)
-    equations = equations_of(model, data, max_seconds)
+    learner: Learner, model: Model, equations: Equations, weights: RowWeights, by_information: bool
+) -> tuple[Floats, Floats | None]:
+    """Return the covariance of the parameters, NaN where L1 set them to zero, and their errors by sampling."""
     carried = _inverse_for(learner, model, equations)
-    partly_seen = data.has_missing or model.n_hidden
-    if kind == "fisher" and not (partly_seen and getattr(learner, "l2", 0.0)):
-        # the scores vary by the information whatever the penalty is, which only bends the equations
-        covariance = carried @ equations.jacobian @ carried.T / shares.n_rows
-    else:  # away from the maximum of the likelihood the observed information of rows seen in part is no variance
-        size = len(equations.jacobian)
-        covariance = carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
-    if getattr(learner, "l1", 0.0):
+    if by_information:
+        # the scores vary by the information under any penalty, which changes the curvature of the equations only
+        covariance = carried @ equations.jacobian @ carried.T / weights.effective_rows
+    else:
+        middle = variance_of_mean_score(equations.scores, weights, len(equations.jacobian))
+        covariance = carried @ middle @ carried.T
+    if learner.penalties.l1:
         zero = (model.theta == 0) & model.penalised
         covariance[zero] = covariance[:, zero] = np.nan
     if equations.noise is None:
@@ -282,41 +264,44 @@ def _covariance(
     return covariance + sampled @ sampled.T, np.sqrt(np.square(sampled).sum(axis=1))
 
 
-def _inverse_for(learner: Any, model: Any, equations: Equations) -> np.ndarray:
-    """Return the matrix that takes scores to the parameters that are reported."""
-    if getattr(learner, "l1", 0.0):
-        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2)
-    carry = _gauge(model) if equations.carry is None else equations.carry.T
-    inverse = _inverse_along(
-        carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0)
-    )
-    return inverse if carry is None else carry @ inverse
+def _inverse_for(learner: Learner, model: Model, equations: Equations) -> Floats:
+    """Return the matrix that maps scores to the parameters that are reported."""
+    l1, l2, _ = learner.penalties
+    if l1:
+        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, l2)
+    if equations.carry is not None:
+        return equations.carry.T @ _inverse_along(None, equations.jacobian, l2)
+    gauge = _gauge(model)
+    inverse = _inverse_along(gauge, equations.jacobian, l2)
+    return inverse if gauge is None else gauge @ inverse
 
 
-def _inverse_on(chosen: np.ndarray, jacobian: np.ndarray, l2: float) -> np.ndarray:
+def _inverse_on(chosen: Mask, jacobian: Floats, l2: float) -> Floats:
     """Invert the equations of the parameters that an L1 penalty left, as if the others had never been candidates."""
     inverse, both = np.zeros_like(jacobian), np.ix_(chosen, chosen)
     inverse[both] = _inverse((jacobian + l2 * np.eye(len(jacobian)))[both])
     return inverse
 
 
-def _gauge(model: Any) -> np.ndarray | None:
+def _gauge(model: Model) -> Floats | None:
     """Return the matrix that takes parameters to the gauge in which they are reported; None where there is one only."""
     if model.canonical() is model:
         return None
-    return np.array([model.replace(unit).canonical().theta for unit in np.eye(model.theta.size)]).T
+    columns: Floats = np.array([model.replace(unit).canonical().theta for unit in np.eye(model.theta.size)])
+    return columns.T
 
 
-def _inverse_along(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
+def _inverse_along(gauge: Floats | None, jacobian: Floats, l2: float) -> Floats:
     """Invert the equations; without a penalty only along what the gauge leaves, because the rest is not determined."""
     if l2 or gauge is None:
         return _inverse(jacobian + l2 * np.eye(len(jacobian)))
     _, sizes, rows = np.linalg.svd(gauge)
-    seen = rows[: int((sizes > _LEAST_INFORMATION).sum())].T
-    return seen @ _inverse(seen.T @ jacobian @ seen) @ seen.T
+    determined: Floats = rows[: int((sizes > _LEAST_INFORMATION).sum())].T
+    inverse: Floats = determined @ _inverse(determined.T @ jacobian @ determined) @ determined.T
+    return inverse
 
 
-def _inverse(jacobian: np.ndarray) -> np.ndarray:
+def _inverse(jacobian: Floats) -> Floats:
     """Invert a matrix, refusing one that is singular up to the rounding of its entries."""
     scales = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(jacobian)), np.finfo(float).tiny))
     scaled = jacobian * np.outer(scales, scales)
@@ -330,8 +315,8 @@ def _inverse(jacobian: np.ndarray) -> np.ndarray:
     return np.outer(scales, scales) * inverse
 
 
-def _inverse_by_pivots(matrix: np.ndarray) -> np.ndarray | None:
-    """Of a positive matrix: a squared pivot is the part of a parameter's information that those before it leave."""
+def _inverse_by_pivots(matrix: Floats) -> Floats | None:
+    """Invert a positive matrix. A squared pivot is the information on a parameter that the ones before do not have."""
     from scipy.linalg import LinAlgError, cho_solve, cholesky
 
     try:
@@ -340,9 +325,11 @@ def _inverse_by_pivots(matrix: np.ndarray) -> np.ndarray | None:
         return None
     if (np.diag(factor) ** 2).min(initial=1.0) <= _LEAST_INFORMATION:
         return None
-    return cho_solve((factor, True), np.eye(len(matrix)))
+    inverse: Floats = cho_solve((factor, True), np.eye(len(matrix)))
+    return inverse
 
 
-def _inverse_by_singular_values(matrix: np.ndarray) -> np.ndarray | None:
+def _inverse_by_singular_values(matrix: Floats) -> Floats | None:
+    """Invert any matrix, None where a singular value is too small."""
     left, sizes, right = np.linalg.svd(matrix)
     return None if sizes.min(initial=1.0) <= _LEAST_INFORMATION else (right.T / sizes) @ left.T

@@ -1,68 +1,66 @@
-"""One number per parameter, as a table, and for pairwise machines shaped like ``biases_`` and ``couplings_``."""
+"""One number per parameter as a table, and for pairwise machines in the shapes of ``biases_`` and ``couplings_``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
-from gibbsian.models import Model
+from gibbsian.models import Model, PairwiseModel
+from gibbsian.startup import pandas
 
 
-def parameters_table(model: Model, names: tuple[str, ...], **columns: np.ndarray) -> Any:
-    """Return a row for each parameter: its value, and what else is known of it."""
-    import pandas
-
+def parameters_table(model: Model, names: tuple[str, ...], **columns: Floats) -> pandas.DataFrame:
+    """Return a row for each parameter: its estimate and further columns."""
     return pandas.DataFrame({"estimate": model.theta, **columns}, index=model.parameter_names(names))
 
 
-def _require_couplings(model: Model) -> None:
-    if not model.is_pairwise:
-        raise ArgumentError(f"a {type(model).__name__} has more than biases and couplings", "ask for its `table`")
-
-
-def biases_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> Any:
-    """Return the entries of `values` that belong to biases, by name; zeros where the model has none."""
-    import pandas
-
-    _require_couplings(model)
-
-    entries = values[: model.n_biases] if model.bias else np.zeros(model.n_variables)
+def biases_table(model: Model, names: tuple[str, ...], values: Floats) -> pandas.Series:
+    """Return the entries of `values` that belong to biases, by name; zeros without biases."""
+    pairwise = _pairwise(model)
+    entries = values[: pairwise.n_biases] if pairwise.bias else np.zeros(pairwise.n_variables)
     return pandas.Series(entries, index=list(names), name="bias")
 
 
-def couplings_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> Any:
-    """Return the entries of `values` that belong to couplings as a symmetric table; zero where there is no edge."""
-    import pandas
-
-    _require_couplings(model)
-
-    matrix = model.graph.matrix(values[model.n_biases :])
+def couplings_table(model: Model, names: tuple[str, ...], values: Floats) -> pandas.DataFrame:
+    """Return the entries of `values` that belong to couplings as a symmetric table; zero off the graph."""
+    pairwise = _pairwise(model)
+    matrix = pairwise.graph.matrix(values[pairwise.n_biases :])
     return pandas.DataFrame(matrix, index=list(names), columns=list(names))
 
 
-class ErrorTables(Shown):
-    """Standard errors `theta_se` of the parameters of a `model` with `names`, as tables."""
+def _pairwise(model: Model) -> PairwiseModel:
+    if not isinstance(model, PairwiseModel):
+        raise ArgumentError(f"a {type(model).__name__} has more than biases and couplings", "use its `table`")
+    return model
 
-    model: Any
+
+class ErrorTables(Shown):
+    """Tables of the standard errors `theta_se` of the parameters of a model."""
+
+    model: Model
     names: tuple[str, ...]
-    theta_se: Any
 
     @property
-    def biases(self) -> Any:
+    def theta_se(self) -> Floats:
+        """Standard errors in the layout of theta."""
+        raise NotImplementedError
+
+    @property
+    def biases(self) -> pandas.Series:
         """Standard errors of the biases by column name."""
         return biases_table(self.model, self.names, self.theta_se)
 
     @property
-    def couplings(self) -> Any:
-        """Standard errors of the couplings, shaped like ``couplings_``; zero where there is no edge."""
+    def couplings(self) -> pandas.DataFrame:
+        """Standard errors of the couplings, shaped like ``couplings_``; zero off the graph."""
         return couplings_table(self.model, self.names, self.theta_se)
 
     @property
-    def table(self) -> Any:
+    def table(self) -> pandas.DataFrame:
         """Every parameter with its standard error."""
         return parameters_table(self.model, self.names, standard_error=self.theta_se)
 
@@ -76,7 +74,7 @@ class ConfidenceIntervals(Shown):
     low, high : ndarray
         The ends in the layout of ``model.theta``; NaN for couplings that an L1 penalty set to zero.
     level : float
-        Share of the intervals that cover the truth, in the long run.
+        Confidence level: the fraction of intervals that cover the truth, in the long run.
     model : Model
         The fitted model.
     names : tuple of str
@@ -91,46 +89,43 @@ class ConfidenceIntervals(Shown):
     ((2, 2), ['x0', 'x1'])
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Floats
+    high: Floats
     level: float
     model: Model
     names: tuple[str, ...]
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "level": self.level,
-            "parameters": self.low.size,
-            "without zero": int(((self.low > 0) | (self.high < 0)).sum()),
-        }
+    def _facts(self) -> dict[str, object]:
+        excluding_zero = int(((self.low > 0) | (self.high < 0)).sum())
+        return {"level": self.level, "parameters": self.low.size, "without zero": excluding_zero}
 
     @property
-    def biases_low(self) -> Any:
+    def biases_low(self) -> pandas.Series:
         """Lower ends of the biases."""
         return biases_table(self.model, self.names, self.low)
 
     @property
-    def biases_high(self) -> Any:
+    def biases_high(self) -> pandas.Series:
         """Upper ends of the biases."""
         return biases_table(self.model, self.names, self.high)
 
     @property
-    def couplings_low(self) -> Any:
+    def couplings_low(self) -> pandas.DataFrame:
         """Lower ends of the couplings."""
         return couplings_table(self.model, self.names, self.low)
 
     @property
-    def couplings_high(self) -> Any:
+    def couplings_high(self) -> pandas.DataFrame:
         """Upper ends of the couplings."""
         return couplings_table(self.model, self.names, self.high)
 
     @property
-    def table(self) -> Any:
+    def table(self) -> pandas.DataFrame:
         """Every parameter with the ends of its interval."""
         return parameters_table(self.model, self.names, low=self.low, high=self.high)
 
-    def covers(self, theta: np.ndarray) -> np.ndarray:
-        """Say for each parameter whether `theta` lies in its interval."""
+    def covers(self, theta: Floats) -> Mask:
+        """Return for each parameter whether its interval contains the entry of `theta`."""
         return (self.low <= theta) & (theta <= self.high)
 
 

@@ -51,8 +51,6 @@ class LayeredFamily:
         "layers": Listed(LAYER),
         "theta": Tensor(("parameters",), ("float64", "float32")),
     }
-    # What the errors of parameters do not know of.
-    exchangeable: ClassVar[str] = "hidden units can be exchanged: errors are those of the maximum that was found"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))

@@ -74,7 +74,6 @@ class MixtureFamily:
     registered_name: ClassVar[str] = "mixture"
     n_hidden: ClassVar[int] = 1
     # What the errors of parameters do not know of.
-    exchangeable: ClassVar[str] = "classes can be exchanged: errors are those of the maximum that was found"
     # The named parts of theta, the weights of the classes first.
     parts: ClassVar[type[Any]]
     parts_in_file: ClassVar[PartsInFile] = {}
