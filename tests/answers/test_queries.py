@@ -221,7 +221,7 @@ def test_mixtures_of_machines_with_hidden_units(rng):
     posterior = mixture.query("P(class | x0=1, x1=0, x2=0)").probability
     np.testing.assert_allclose(posterior, mixture.predict_proba([[1, 0, 0]])[0], atol=1e-10)
     given = mixture.visible_given_hidden([1])
-    np.testing.assert_allclose(given[0, 2], mixture.model_.machines[1].marginal("x2").probability[1], atol=1e-10)
+    np.testing.assert_allclose(given[0, 2], mixture.machines_[1].marginal("x2").probability[1], atol=1e-10)
 
 
 def test_coupled_columns_given_hidden_units_are_sampled_where_they_cannot_be_summed(rng):

@@ -18,10 +18,10 @@ from gibbsian.models import FAMILIES, MODELS, BinaryUnits, CategoricalUnits, Pai
 from gibbsian.models.family import Model
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.units import states_of, values_of
-from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
 from gibbsian.models.variables import Variables
 from layered_systems import all_values, network_of, random_machine, rows_of, stack
@@ -70,10 +70,10 @@ CASES = {
     **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
     "pairwise-hidden": _hidden,
     "full-span-hidden": _hidden_span,
-    "restricted": lambda rng: random_machine("spin", "binary", rng),
-    "restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
-    "deep": lambda rng: _stack("deep", BinaryUnits(5), rng),
-    "deep-categories": lambda rng: _stack("deep", FIVE, rng),
+    "stack-restricted": lambda rng: random_machine("spin", "binary", rng),
+    "stack-restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
+    "stack-deep": lambda rng: _stack("deep", BinaryUnits(5), rng),
+    "stack-deep-categories": lambda rng: _stack("deep", FIVE, rng),
     "belief-network": lambda rng: _stack("network", BinaryUnits(5), rng),
     "categorical-mixture": _classes,
     "machine-mixture": _machines,
@@ -91,8 +91,8 @@ def visible_rows(model):
     """All rows of the columns as data."""
     if hasattr(model, "layers"):
         return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
-    if isinstance(model, MachineMixtureModel):
-        return gb.Dataset.read(all_states(model.n_variables, model.domain), coding=model.coding)
+    if isinstance(model.family, MixtureOfFamily):
+        return gb.Dataset.read(all_states(5, gb.domain.BINARY), coding="binary")
     if isinstance(model.family, MixtureFamily):
         domain = gb.domain.Categories(model.family.columns.sizes)
         return dataset_of(all_states(len(model.family.columns), domain), domain)
@@ -103,8 +103,12 @@ def visible_rows(model):
 
 def truth_of(model, rows):
     """The log-weight of every row, hidden units summed out term by term."""
-    if isinstance(model, Model):
+    if isinstance(model.family, MixtureOfFamily):
+        return logsumexp(answers_about(model).log_joint(rows), axis=1)
+    if isinstance(model.family, MixtureFamily):
         return model.family.log_evidence(model.theta, rows.codes)
+    if isinstance(model, Model):
+        return model.family.log_evidence(model.theta, model.family.layers[0].encode(rows.codes))
     if not (hasattr(model, "factors") and model.n_hidden):
         return model.log_weights(rows.states)
     hidden = all_states(model.n_hidden, model.domain.take(np.arange(rows.n_variables, model.n_variables)))

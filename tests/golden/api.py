@@ -622,8 +622,8 @@ class Fitted:
             family, theta = model.family, model.theta
             return {"mean": family.mean(theta), "precision": np.linalg.inv(family.covariance(theta))}
         if kind == "machine-mixture":
-            parts = [_named(machine.model_, machine.model_.theta) for machine in model.machines]
-            return {"weights": model.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
+            parts = [_named(one, one.theta) for one in model.family.models_at(model.theta)]
+            return {"weights": model.parts.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
         if isinstance(model.family, MixtureFamily):
             parts = model.parts._asdict()
             return {"means": parts["means"]} if kind == "k-means" else parts

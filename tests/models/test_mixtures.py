@@ -19,10 +19,10 @@ from gibbsian.models import (
     GaussianMixtureFamily,
     KMeansFamily,
     LatentClassFamily,
+    MixtureOfFamily,
     VonMisesFisherMixtureFamily,
 )
 from gibbsian.models.family import Model
-from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.mixtures.gaussian import variance_schedule
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows
 from gibbsian.models.variables import Variables
@@ -261,8 +261,18 @@ def test_a_row_with_holes_moves_to_a_nearer_mean_only(rng):
 def test_interactions_of_machines_are_means_over_the_classes():
     rows = np.random.default_rng(0).integers(0, 2, (40, 3)) * 2 - 1
     machines = [gb.BoltzmannMachine(l2=0.1).fit(part) for part in (rows[:20], rows[20:])]
-    model = MachineMixtureModel(np.array([0.3, 0.7]), tuple(machines), machines[0], machines[0].coding_, 3)
+    models = [machine.model_ for machine in machines]
+    logs = np.array([machine.log_partition() for machine in machines])
+    model = MixtureOfFamily(2, Variables.spins(3)).of(models, np.array([0.3, 0.7]), logs)
     found = model.interactions()
+    # the answers sum over the classes what the family gives for whole rows
+    data = gb.Dataset.read(rows)
+    joint = model.family.log_joint(model.theta, data.codes)
+    np.testing.assert_allclose(answers_about(model).log_joint(data), joint, atol=1e-12)
+    each = np.column_stack(
+        [machine.score_samples(data)[np.unique(data.row_of, return_index=True)[1]] for machine in machines]
+    )
+    np.testing.assert_allclose(joint, each + np.log([0.3, 0.7]), atol=1e-12)
     first, second = (machine.model_.interactions().strengths for machine in machines)
     assert found.scopes == machines[0].model_.interactions().scopes
     np.testing.assert_allclose(found.strengths, 0.3 * first + 0.7 * second, atol=1e-14)

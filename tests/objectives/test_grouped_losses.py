@@ -1,4 +1,4 @@
-"""Losses over groups of flip costs: the two-valued ones where there are two values, and their definitions elsewhere."""
+"""Losses over groups of costs: the two-valued ones where there are two values, and their definitions elsewhere."""
 
 import itertools
 

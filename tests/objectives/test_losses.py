@@ -29,7 +29,7 @@ def sigmoid(u):
     return 1 / (1 + np.exp(-u))
 
 
-# value of one flip cost and its derivative, as methods write them
+# value of one conditional cost and its derivative, as methods write them
 FORMULAS = {
     logistic: (lambda d: np.logaddexp(0, -d), lambda d: -sigmoid(-d)),
     squared_sigmoid: (lambda d: sigmoid(-d) ** 2, lambda d: -2 * sigmoid(-d) ** 2 * sigmoid(d)),

@@ -18,7 +18,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.graphs import Graph
 from gibbsian.inference import exact
 from gibbsian.models import PottsModel
-from gibbsian.models.mixtures.base import WeightedRows, rows_of
+from gibbsian.models.mixtures.base import WeightedRows, log_shares, rows_of
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.startup import logsumexp
 
@@ -52,9 +52,9 @@ class MixtureAnswers:
         """Number of columns."""
         return self.model.family.n_columns
 
-    def _scores(self, x: Any, mask: Any = None) -> np.ndarray:
-        """Return ``log P(x, class)`` of rows."""
-        return self.model.family.log_joint(self.model.theta, x, mask)
+    def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
+        """Return ``log P(x, class)`` of whole rows, written as those of a data set."""
+        return self.model.family.log_joint(self.model.theta, x)
 
     def log_partition(self) -> float:
         """Return zero: a mixture of normalised components is normalised."""
@@ -64,7 +64,7 @@ class MixtureAnswers:
     def log_joint(self, data: Dataset) -> np.ndarray:
         """Return ``log P(x, class)`` of each distinct row and class, missing cells integrated out."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._scores(rows_of(data), data.missing)
+            scores = self.model.family.log_joint(self.model.theta, rows_of(data), data.missing)
         lost = np.asarray(~(scores < np.inf).all(axis=1))
         if lost.any():
             row = int(np.flatnonzero(lost[data.row_of])[0])
@@ -186,8 +186,8 @@ class MixtureAnswers:
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the row of largest density that has the `free` cells anew."""
         x = state if self.is_real else data.domain.to_codes(state)
-        peaks, gaps = self._peaks(x, free)
-        scores = self._scores(peaks).diagonal()
+        peaks, gaps = self._peaks(x, free, data, search)
+        scores = self._scores(peaks, data).diagonal()
         if joint:
             best = int(scores.argmax())
             peak = peaks[best] if self.is_real else data.domain.from_codes(peaks[best])
@@ -196,16 +196,22 @@ class MixtureAnswers:
         rows = climbed(lambda points: self._higher(points, x, free), peaks)
         if not self.is_real:
             domain = data.domain
-            space = lambda states: self._log_weights(domain.to_codes(states)), domain, state, free, self.most_listed
-            return search.of_rows(*space, lambda: bound, lambda: list(rows[:, free]))
+
+            def weigh(states: np.ndarray) -> np.ndarray:
+                return self._log_weights(domain.to_codes(states), data)
+
+            space = domain, state, free, self.most_listed
+            return search.of_rows(weigh, *space, lambda: bound, lambda: list(rows[:, free]))
         search.require_one_peak()
-        logs = self._log_weights(rows)
+        logs = self._log_weights(rows, data)
         return Modes.one(rows[logs.argmax()], float(logs.max()), bound, f"climbs from {len(rows)} classes")
 
-    def _log_weights(self, x: np.ndarray) -> np.ndarray:
-        return logsumexp(self._scores(x), axis=1)
+    def _log_weights(self, x: np.ndarray, data: Dataset) -> np.ndarray:
+        return logsumexp(self._scores(x, data), axis=1)
 
-    def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _peaks(
+        self, state: np.ndarray, free: np.ndarray, data: Dataset, search: Search
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The best row of each class, and by how much a better one could exceed it."""
         family = self.model.family
         if not free.all():  # refused where cells of a row are tied together
@@ -215,7 +221,7 @@ class MixtureAnswers:
 
     def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Move rows to the peak of their mean class, where the density is no lower (EM with the rows as unknowns)."""
-        shares = responsibilities(self._scores(points))
+        shares = responsibilities(self.model.family.log_joint(self.model.theta, points))
         return np.where(free, self.model.family.peak(shares @ self._natural()), state)
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Any:
@@ -291,72 +297,75 @@ class KMeansAnswers(MixtureAnswers):
 
 
 @ANSWERS.register("machine-mixture")
-class MachineMixtureAnswers(MixtureAnswers):
-    """Answers about a mixture of machines: what concerns cells is asked of the machines."""
+class MixtureOfAnswers(MixtureAnswers):
+    """Answers about a mixture of models of any family: what concerns cells is asked of the models."""
 
-    @property
-    def is_real(self) -> bool:
-        """Whether the columns are numbers."""
-        return self.model.domain.name == "real"
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self.models = model.family.models_at(model.theta)
+        self.components = [answers_about(each) for each in self.models]
 
     @property
     def two_valued(self) -> bool:
         """Whether the upper of two values stands for a column where probabilities are told."""
-        return self.model.domain.two_valued
+        return self.components[0].two_valued
 
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.model.n_columns
+    def log_joint(self, data: Dataset) -> np.ndarray:
+        """Return ``log P(x, class)`` of each distinct row and class, what is hidden or missing summed out."""
+        weights, log_partitions, _ = self.model.parts
+        scores = np.column_stack([component.log_evidence(data) for component in self.components]) - log_partitions
+        return (scores if self.is_real else np.minimum(scores, 0.0)) + log_shares(weights)
 
-    def _scores(self, x: Any, mask: Any = None) -> np.ndarray:
-        states = x if self.is_real else self.model.domain.from_codes(x)
-        return self.model.log_joint(states, mask)
+    def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
+        return self.log_joint(_rows_like(data, x if self.is_real else data.domain.from_codes(x)))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        rows, classes = self.model.sample(n, rng)
-        return Dataset.read(rows, coding=self.model.coding).rows()[0], classes
+        classes = self.model.family.draw_classes(self.model.theta, n, rng)
+        counts = np.bincount(classes, minlength=len(self.components))
+        drawn = [one.sample(int(count), rng)[0] for one, count in zip(self.components, counts, strict=True) if count]
+        rows = np.concatenate(drawn)
+        rows[np.argsort(classes, kind="stable")] = rows.copy()
+        return rows, classes
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the probabilities of the values of each cell: those of the machines, by class."""
-        # predict_proba is about classes where there are some
-        return self._shared(data, lambda one: getattr(one, "cell_probabilities", one.predict_proba))
+        """Return the probabilities of the values of each cell: those of the models, by class."""
+        return self._shared(data, [component.cell_probabilities(data, rng) for component in self.components])
 
     def _parts(self) -> list[Any]:
-        """Return the model of each class: that of its machine, columns first."""
-        ours = [self.model.coding.labels_of(j) for j in range(self.model.n_variables)]
-        for machine in self.model.machines:
-            if [machine.coding_.labels_of(j) for j in range(len(ours))] != ours:
-                raise ArgumentError(
-                    "tells no probabilities of single columns", argument="machine", value=type(machine).__name__
-                )
-        return [answers_about(machine.model_).joint() for machine in self.model.machines]
+        """Return the model of each class, columns first."""
+        return [component.joint() for component in self.components]
 
     def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-        """Return the hidden variables of the machines, and the classes."""
-        own = answers_about(self.model.machines[0].model_).hidden_variables(names)
+        """Return the hidden variables of the models, and the classes."""
+        own = self.components[0].hidden_variables(names)
         return own | super().hidden_variables([*names, *own])
 
-    def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        states = state[None] if self.is_real else self.model.domain.from_codes(state[None])
-        found = [one.most_probable(self.model.rows_for_machines(states, free[None])) for one in self.model.machines]
-        peaks = [rows_of(Dataset.read(one.rows, coding=self.model.coding))[0] for one in found]
-        return np.array(peaks), np.array([one.gaps[0] for one in found])
+    def _peaks(self, x: np.ndarray, free: np.ndarray, data: Dataset, search: Search) -> tuple[np.ndarray, np.ndarray]:
+        states = x[None] if self.is_real else data.domain.from_codes(x[None])
+        row = replace(_rows_like(data, states), missing=free[None])
+        found = [component.most_probable(row, search) for component in self.components]
+        peaks = np.array([one.rows[0] for one in found])
+        return peaks if self.is_real else data.domain.to_codes(peaks), np.array([one.gaps[0] for one in found])
 
-    def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Stay at the peaks of the machines, which know no mean of several."""
+    def _higher(self, points: np.ndarray, x: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Stay at the peaks of the models, which know no mean of several."""
         return points
 
     def cell_means(self, data: Dataset) -> np.ndarray:
-        """Return the expected numbers of each distinct row: those of the machines, by class."""
-        return self._shared(data, lambda one: one.impute)
+        """Return the expected numbers of each distinct row: those of the models, by class."""
+        rng = np.random.default_rng(0)
+        return self._shared(data, [component.completed_states(data, rng) for component in self.components])
 
-    def _shared(self, data: Dataset, ask: Any) -> np.ndarray:
-        """The mean of what the machines say, each weighted by the probability of its class."""
-        rows = self.model.rows_for_machines(data.states, data.missing)
+    def _shared(self, data: Dataset, told: list[np.ndarray]) -> np.ndarray:
+        """The mean of what the models tell, each weighted by the probability of its class."""
         shares = self.class_probabilities(data).T
-        said = [np.asarray(ask(machine)(rows), dtype=np.float64) for machine in self.model.machines]
-        return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, said, strict=True))
+        return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, told, strict=True))
+
+
+def _rows_like(data: Dataset, states: np.ndarray) -> Dataset:
+    """Return whole rows in the coding of a data set."""
+    n = len(states)
+    return replace(data, states=states, weights=np.ones(n), missing=None, row_of=np.arange(n), row_weights=None)
 
 
 def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:

@@ -1,4 +1,4 @@
-"""Have the chains forgotten their start, and how many independent draws are they worth?
+"""Convergence of Markov chains: R-hat and effective sample size.
 
 The formulas are those of Vehtari, Gelman, Simpson, Carpenter and Bürkner, "Rank-normalization, folding, and
 localization: an improved R-hat" (Bayesian Analysis 16, 2021), as ArviZ computes them.
@@ -6,11 +6,12 @@ localization: an improved R-hat" (Bayesian Analysis 16, 2021), as ArviZ computes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from gibbsian.arrays import Floats, States
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Model
 
@@ -19,7 +20,7 @@ MIN_DRAWS = 4
 
 @dataclass(frozen=True)
 class ChainReport:
-    """How well a set of chains mixes, by its worst quantity.
+    """Convergence of a set of chains: the worst R-hat and effective sample size of any quantity.
 
     Parameters
     ----------
@@ -47,14 +48,14 @@ class ChainReport:
         return not (self.r_hat > max_r_hat or self.effective_sample_size < min_ess)
 
     def describe(self) -> str:
-        """Say it in one sentence."""
+        """Return a sentence with all numbers."""
         return (
             f"{self.n_chains} chains of {self.n_draws} draws: worst R-hat {self.r_hat:.3f}, "
             f"smallest effective sample size {self.effective_sample_size:.0f}"
         )
 
 
-def r_hat(draws: np.ndarray) -> np.ndarray:
+def r_hat(draws: Floats) -> Floats:
     """Return the rank-normalised split R-hat of each quantity.
 
     Parameters
@@ -80,7 +81,7 @@ def r_hat(draws: np.ndarray) -> np.ndarray:
     return _by_quantity(array_stats.rhat, draws, stuck=np.inf)
 
 
-def effective_sample_size(draws: np.ndarray) -> np.ndarray:
+def effective_sample_size(draws: Floats) -> Floats:
     """Return the bulk effective sample size of each quantity over all chains together.
 
     Parameters
@@ -91,8 +92,8 @@ def effective_sample_size(draws: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape () or (n_quantities,)
-        How many independent draws would give the same error of the mean. A quantity that never changes in any chain
-        gives nan; one that is stuck at different values is worth one draw a chain.
+        Number of independent draws with the same error of the mean. A quantity that never changes in any chain
+        gives nan; one that is stuck at different values counts as one draw a chain.
 
     Examples
     --------
@@ -106,8 +107,8 @@ def effective_sample_size(draws: np.ndarray) -> np.ndarray:
     return _by_quantity(array_stats.ess, draws, stuck=float(len(draws)))
 
 
-def chain_report(model: Model, draws: np.ndarray) -> ChainReport:
-    """Judge draws of a model by its energy and by each variable.
+def chain_report(model: Model, draws: States) -> ChainReport:
+    """Return the convergence of draws of a model, by its energy and by each variable.
 
     Parameters
     ----------
@@ -129,8 +130,8 @@ def chain_report(model: Model, draws: np.ndarray) -> ChainReport:
     return report_on(np.concatenate([energies, draws], axis=-1))
 
 
-def report_on(quantities: np.ndarray) -> ChainReport:
-    """Judge any quantities, shape (n_chains, n_draws, n_quantities); too few draws to judge give nan."""
+def report_on(quantities: Floats) -> ChainReport:
+    """Return the convergence of quantities of shape (n_chains, n_draws, n_quantities); nan for too few draws."""
     n_chains, n_draws, _ = quantities.shape
     if n_draws < MIN_DRAWS:
         return ChainReport(np.nan, np.nan, n_chains, n_draws)
@@ -142,8 +143,14 @@ def report_on(quantities: np.ndarray) -> ChainReport:
     )
 
 
-def _by_quantity(statistic: Callable[..., np.ndarray], draws: np.ndarray, stuck: float) -> np.ndarray:
-    """Apply an ArviZ statistic along chains and draws, with quantities that do not move set apart."""
+class _Statistic(Protocol):
+    """A statistic of ArviZ."""
+
+    def __call__(self, ary: Floats, *, chain_axis: int, draw_axis: int) -> Floats: ...
+
+
+def _by_quantity(statistic: _Statistic, draws: Floats, stuck: float) -> Floats:
+    """Apply a statistic along chains and draws to all quantities but those that never change."""
     values = np.asarray(draws, dtype=np.float64)
     if values.ndim not in (2, 3) or values.shape[1] < MIN_DRAWS:
         raise ArgumentError(
@@ -157,4 +164,5 @@ def _by_quantity(statistic: Callable[..., np.ndarray], draws: np.ndarray, stuck:
     if not frozen.all():
         with np.errstate(divide="ignore", invalid="ignore"):  # halves of chains that do not move
             result[~frozen] = statistic(table[..., ~frozen], chain_axis=0, draw_axis=1)
-    return result.reshape(values.shape[2:])
+    by_quantity: Floats = result.reshape(values.shape[2:])
+    return by_quantity

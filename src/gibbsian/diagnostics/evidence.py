@@ -1,12 +1,13 @@
-"""How much weight rows with missing cells have, between two sides where it cannot be summed."""
+"""The log-weight of rows with missing cells: exact, or between a lower and an upper bound."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import TooExpensiveError
@@ -18,24 +19,24 @@ from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import Annealing
 
 # A row whose missing cells would take longer to sum is annealed instead.
-MOST_SECONDS_A_ROW = 1.0
+MAX_SECONDS_A_ROW = 1.0
 
 
 class EvidenceInterval(NamedTuple):
-    """The log-weight of each state summed over its missing cells, from below and from above; equal where exact.
+    """The log-weight of each state summed over its missing cells, between two bounds; these are equal where exact.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n_states,)
-        The two sides; subtract log Z for log-probabilities.
+        The bounds; subtract log Z for log-probabilities.
     """
 
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: Floats
+    upper: Floats
 
     @property
     def is_exact(self) -> bool:
-        """Whether the two sides are one everywhere."""
+        """Whether the bounds are equal everywhere."""
         return bool((self.lower == self.upper).all())
 
 
@@ -44,7 +45,7 @@ def log_evidence_interval(
     data: Dataset,
     annealing: Annealing | None = None,
     rng: RandomState = None,
-    max_seconds: float = MOST_SECONDS_A_ROW,
+    max_seconds: float = MAX_SECONDS_A_ROW,
 ) -> EvidenceInterval:
     """Return the log-weight of each state summed over its missing cells: exactly where that is quick, else bracketed.
 
@@ -86,11 +87,11 @@ def log_evidence_interval(
 
 @dataclass(frozen=True)
 class MinusLogLikelihood:
-    """Judges models by minus their mean log-likelihood, or by the upper side of that where sums are out of reach."""
+    """Minus the mean log-likelihood as a loss of models, or its upper bound where exact sums are out of reach."""
 
     betas: int = 1000
 
-    def __call__(self, model: Any, data: Dataset, rng: np.random.Generator) -> float:
+    def __call__(self, model: Model, data: Dataset, rng: np.random.Generator) -> float:
         """Return the loss."""
         try:
             log_partition, evidence = exact(model).log_partition, log_evidence(model, data)

@@ -2,7 +2,7 @@
 
 The likelihood of an exponential family has a finite maximum exactly when the data's mean statistics lie in the
 relative interior of the set of all mean statistics (Barndorff-Nielsen 1978); the pseudolikelihood has one exactly
-when no direction has flip costs on the data that are all zero or positive and not all zero, as in logistic
+when no direction has conditional costs on the data that are all zero or positive and not all zero, as in logistic
 regression (Albert and Anderson 1984). Either way a direction that breaks the condition is found, or excluded, by
 one linear programme.
 """
@@ -10,17 +10,18 @@ one linear programme.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, States
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model
 
-# Costs are whole numbers and the direction is scaled to length one, so a true one stands far above rounding.
+# Costs are whole numbers and the direction is scaled to length one, so a true one is far above rounding.
 TOLERANCE = 1e-6
 # Sizes stop growing here, well before a float64 overflows.
 LARGEST_EXPONENT = 900.0
@@ -31,9 +32,9 @@ def maximum_exists(
     data: Dataset,
     objective: Literal["likelihood", "pseudolikelihood"] = "pseudolikelihood",
     max_size: int = 4_000_000,
-    targets: Any = None,
+    targets: Sequence[int] | Integers | None = None,
 ) -> bool | None:
-    """Say whether the unpenalised objective has a finite maximum on the data.
+    """Return whether the unpenalised objective has a finite maximum on the data.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def maximum_exists(
     Returns
     -------
     bool or None
-        None when the problem is too large to say.
+        None when the problem is too large.
 
     Examples
     --------
@@ -66,15 +67,14 @@ def maximum_exists(
     >>> maximum_exists(model, data, "likelihood"), maximum_exists(model, data, "pseudolikelihood")
     (False, False)
     """
-    programmes: dict[str, Any] = {"likelihood": _face_programme, "pseudolikelihood": _flip_programme}
-    if objective not in programmes:
+    if objective not in ("likelihood", "pseudolikelihood"):
         raise ArgumentError(
-            "is not known", f"use one of {', '.join(programmes)}", argument="objective", value=objective
+            "is not known", "use one of likelihood, pseudolikelihood", argument="objective", value=objective
         )
     if data.domain != model.domain:
         raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
     data.require_complete("maximum_exists")
-    if isinstance(model.domain, Continuum):  # has no finite list of states
+    if isinstance(model.domain, Continuum):  # whose states cannot be listed
         return None
     states = data.states[data.weights > 0]
     columns = np.arange(model.n_variables) if targets is None else np.asarray(targets)
@@ -84,23 +84,27 @@ def maximum_exists(
     rows = len(states) * n_changes if objective == "pseudolikelihood" else n_everywhere * given + len(states)
     if rows * model.theta.size > max_size:
         return None
-    if objective == "likelihood" and targets is not None:
-        return not _separates(*_change_programme(model, states, columns, digits(np.arange(1, np.prod(sizes)), sizes)))
-    return not _separates(*programmes[objective](model, states, columns))
+    if objective == "pseudolikelihood":
+        return not _separates(_costs(model, states, columns, _single_shifts(sizes)))
+    if targets is not None:
+        return not _separates(_costs(model, states, columns, digits(np.arange(1, np.prod(sizes)), sizes)))
+    return not _separates(*_faces(model, states))
 
 
-def _flip_programme(model: Model, states: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Costs of changing one column at a time."""
-    sizes = model.domain.cardinalities(model.n_variables)[columns]
-    shifts = [shift * unit for unit, size in zip(np.eye(len(columns), dtype=int), sizes, strict=True)
-              for shift in range(1, size)]  # fmt: skip
-    return _change_programme(model, states, columns, shifts)
+def _single_shifts(sizes: Integers) -> Integers:
+    """Return the shifts of one column at a time to each of its other values, one row each."""
+    return np.array(
+        [
+            shift * unit
+            for unit, size in zip(np.eye(len(sizes), dtype=np.intp), sizes, strict=True)
+            for shift in range(1, size)
+        ],
+        dtype=np.intp,
+    ).reshape(-1, len(sizes))
 
 
-def _change_programme(
-    model: Model, states: np.ndarray, columns: np.ndarray, shifts: Sequence[np.ndarray] | np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Costs of each parameter on the data when columns change by so many values: these must not be negative."""
+def _costs(model: Model, states: States, columns: Integers, shifts: Integers) -> Floats:
+    """Return the statistics of each state minus those after shifts of columns: costs, which must not be negative."""
     statistics, codes = model.statistics(states), model.domain.to_codes(states)
     sizes = model.domain.cardinalities(model.n_variables)[columns]
     costs = [np.empty((0, model.theta.size))]
@@ -108,32 +112,31 @@ def _change_programme(
         changed = codes.copy()
         changed[:, columns] = (codes[:, columns].astype(np.int64) + shift) % sizes
         costs.append(statistics - model.statistics(model.domain.from_codes(changed)))
-    return np.unique(np.concatenate(costs), axis=0), np.empty((0, model.theta.size))
+    return np.unique(np.concatenate(costs), axis=0)
 
 
-def _face_programme(model: Model, states: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Statistics of one data state minus those of every state, and of every data state.
+def _faces(model: Model, states: States) -> tuple[Floats, Floats]:
+    """Return the statistics of one data state minus those of every state, and of every data state.
 
     The mean lies on a face of the polytope exactly when all data states do: their differences vanish along its normal.
-    Differences of states are whole numbers in most models, so nothing is lost to rounding.
+    Differences of states are integers in most models, so nothing is lost to rounding.
     """
     sizes = model.domain.cardinalities(model.n_variables)
     every = model.domain.from_codes(digits(np.arange(np.prod(sizes)), sizes))
     reference = model.statistics(states[:1])
-    everywhere = reference - model.statistics(every)
-    return everywhere, reference - model.statistics(states[1:])
+    return reference - model.statistics(every), reference - model.statistics(states[1:])
 
 
-def _separates(costs: np.ndarray, ties: np.ndarray) -> bool:
-    """Whether some direction has ``costs @ direction >= 0``, not all zero, and ``ties @ direction == 0``."""
+def _separates(costs: Floats, ties: Floats | None = None) -> bool:
+    """Return whether some direction has ``costs @ direction >= 0``, not all zero, and ``ties @ direction == 0``."""
     from scipy.optimize import linprog
 
     solved = linprog(
         -costs.sum(axis=0) / max(1, len(costs)),
         A_ub=-costs,
         b_ub=np.zeros(len(costs)),
-        A_eq=ties if len(ties) else None,
-        b_eq=np.zeros(len(ties)) if len(ties) else None,
+        A_eq=ties,
+        b_eq=None if ties is None else np.zeros(len(ties)),
         bounds=(-1, 1),
         method="highs",
     )

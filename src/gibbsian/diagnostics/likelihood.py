@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError
 
@@ -31,8 +32,8 @@ class LogLikelihood:
         log Z, exact or between two annealed runs.
     """
 
-    log_weights: np.ndarray
-    shares: np.ndarray
+    log_weights: Floats
+    shares: Floats
     log_partition: float | LogPartitionInterval
 
     @property
@@ -79,10 +80,10 @@ class LogLikelihood:
 
     @property
     def trouble(self) -> str | None:
-        """Say why log Z is not settled, or None."""
+        """Why log Z is uncertain, or None."""
         return self.log_partition.trouble if isinstance(self.log_partition, LogPartitionInterval) else None
 
-    def per_row(self, end: str = "lower") -> np.ndarray:
+    def per_row(self, end: str = "lower") -> Floats:
         """Return log P(v) of each row at one end: ``"lower"``, ``"upper"``, ``"optimistic"`` or ``"pessimistic"``."""
         if end not in ENDS:
             raise ArgumentError("is not known", f"use one of {', '.join(ENDS)}", argument="end", value=end)
@@ -92,18 +93,18 @@ class LogLikelihood:
         found = self.log_partition
         if not isinstance(found, LogPartitionInterval):
             return found
-        there, back = found.forward.log_partition, found.reverse.log_partition
-        # by chance the two estimates may stand the wrong way round: the interval holds both all the same
+        forward, reverse = found.forward.log_partition, found.reverse.log_partition
+        # by chance the forward estimate may be the larger: the interval contains both all the same
         choices = {
-            "lower": max(found.upper, there, back),
-            "upper": min(found.lower, there, back),
-            "optimistic": there,
-            "pessimistic": back,
+            "lower": max(found.upper, forward, reverse),
+            "upper": min(found.lower, forward, reverse),
+            "optimistic": forward,
+            "pessimistic": reverse,
         }
         return choices[end]
 
     def describe(self) -> str:
-        """Say in words what is known."""
+        """Return the result as text."""
         if not isinstance(self.log_partition, LogPartitionInterval):
             return f"mean log-likelihood {self.lower:.2f} nats a row, exact ({self._rows})"
         text = f"mean log-likelihood between {self.lower:.2f} and {self.upper:.2f} nats a row ({self._rows})"
@@ -113,13 +114,13 @@ class LogLikelihood:
     def _rows(self) -> str:
         return f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
 
-    def _sides(self, found: LogPartitionInterval, there: str, back: str) -> str:
-        """Say what annealing there and back gives, and where that may mislead."""
+    def _sides(self, found: LogPartitionInterval, forward: str, reverse: str) -> str:
+        """Describe the estimates of both runs, and a reason to distrust them."""
         above, below = found.stderrs
         text = (
-            f"{there} {self.optimistic:.2f} +- {above:.2f}, too large in expectation; {back} {self.pessimistic:.2f} "
-            f"+- {below:.2f}, too small in expectation as far as its start, {found.start}, has the machine's "
-            "distribution"
+            f"{forward} {self.optimistic:.2f} +- {above:.2f}, too large in expectation; {reverse} "
+            f"{self.pessimistic:.2f} +- {below:.2f}, too small in expectation as far as its start, {found.start}, has "
+            "the machine's distribution"
         )
         return f"{text}; beware: {found.trouble}" if found.trouble else text
 
@@ -140,7 +141,7 @@ class LogLikelihoodBound(LogLikelihood):
     log_partition : float or LogPartitionInterval
         log Z, exact or between two annealed runs.
     method : str
-        Where the bound comes from, in words.
+        The origin of the bound, as text.
     bound_stderr : float
         Standard error of the mean of `log_weights` from sampling; zero by mean field.
     """
@@ -164,10 +165,10 @@ class LogLikelihoodBound(LogLikelihood):
         return float("inf")
 
     def describe(self) -> str:
-        """Say in words what is known."""
+        """Return the result as text."""
         sampled = f" (sampling error {self.bound_stderr:.2f})" if self.bound_stderr else ""
         text = f"mean log-likelihood at least {self.lower:.2f} nats a row, a lower bound by {self.method}{sampled}"
         if not isinstance(self.log_partition, LogPartitionInterval):
             return f"{text} with exact log Z ({self._rows})"
-        there = "with log Z by annealing to the machine the bound is"
-        return f"{text} ({self._rows}): {self._sides(self.log_partition, there, 'with that by annealing back')}"
+        forward = "with log Z by annealing to the machine the bound is"
+        return f"{text} ({self._rows}): {self._sides(self.log_partition, forward, 'with that by annealing back')}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.models import Model
 
 
@@ -33,8 +34,8 @@ class DataMoments:
     ([0.5, 1.0, 1.0], [2.0, 1.0, 1.0])
     """
 
-    mean: np.ndarray
-    count: np.ndarray
+    mean: Floats
+    count: Floats
 
     def __add__(self, other: DataMoments) -> DataMoments:
         """Return the moments of both sets of rows together."""
@@ -43,10 +44,10 @@ class DataMoments:
         return DataMoments(np.divide(sums, count, out=np.full(count.size, np.nan), where=count > 0), count)
 
 
-def data_moments(model: Model, data: Any) -> DataMoments | None:
-    """Return the moments of the data that the model's statistics ask for.
+def data_moments(model: Model, data: Rows) -> DataMoments | None:
+    """Return the means of the model's statistics over the data.
 
-    Where cells are missing a moment is taken over the rows that show it; None where a model cannot say which do.
+    Under missing cells a mean is over the rows where its cells are present; None where a model does not know these.
 
     Examples
     --------
@@ -56,27 +57,29 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
-    found: DataMoments = data.reduce(functools.partial(_moments_of, model))
-    return None if np.isnan(found.count).any() else found
+    moments = data.reduce(functools.partial(_moments_of, model))
+    return None if np.isnan(moments.count).any() else moments
 
 
-def moment_errors(model: Model, data: Any) -> np.ndarray:
-    """Return the standard errors of the data's moments; the most they can be where no row shows the cells."""
-    found, (low, high) = data_moments(model, data), model.family.statistic_range
-    if found is None:
-        return (high - low) / 2 / np.sqrt(data.total_weight)
-    variance = np.where(np.isnan(found.mean), (high - low) ** 2 / 4, (high - found.mean) * (found.mean - low))
-    return np.sqrt(np.maximum(variance, 0.0) / np.where(found.count > 0, found.count, data.total_weight))
+def moment_errors(model: Model, data: Rows) -> Floats:
+    """Return the standard errors of the data's moments; their maximum where no row shows the cells."""
+    moments, (low, high) = data_moments(model, data), model.family.statistic_range
+    if moments is None:
+        errors: Floats = (high - low) / 2 / np.sqrt(data.total_weight)
+        return errors
+    variance = np.where(np.isnan(moments.mean), (high - low) ** 2 / 4, (high - moments.mean) * (moments.mean - low))
+    errors = np.sqrt(np.maximum(variance, 0.0) / np.where(moments.count > 0, moments.count, data.total_weight))
+    return errors
 
 
 def _moments_of(model: Model, data: Dataset) -> DataMoments:
-    """The moments of rows in memory; without counts where the model cannot say which rows show them."""
+    """Return the moments of rows in memory; NaN where the model does not know which rows show them."""
     total = data.total_weight
     if data.missing is None:
         mean = model.family.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
-    found = model.family.present_sums(data.states, ~data.missing, data.weights)
-    if found is None:
+    present = model.family.present_sums(data.states, ~data.missing, data.weights)
+    if present is None:
         return DataMoments(*np.full((2, model.theta.size), np.nan))
-    sums, shares = found
-    return DataMoments(np.divide(sums, shares, out=np.full(sums.size, np.nan), where=shares > 0), shares * total)
+    sums, weights = present
+    return DataMoments(np.divide(sums, weights, out=np.full(sums.size, np.nan), where=weights > 0), weights * total)

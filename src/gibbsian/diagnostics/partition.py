@@ -9,13 +9,14 @@ from the bridges between neighbouring places (`gibbsian.samplers.bridges`): two 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.estimate import Estimate
+from gibbsian.models import Model
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
@@ -24,10 +25,10 @@ from gibbsian.samplers.paths import Path, as_path
 from gibbsian.startup import logsumexp
 
 # Standard errors that two estimates of one number may be apart.
-MOST_ERRORS_APART = 4.0
+MAX_ERRORS_APART = 4.0
 # Rounds of tempered chains: half the work of one way of the annealing, within these bounds.
-LEAST_ROUNDS, MOST_ROUNDS = 100, 500
-# How much longer everything runs once more where the methods do not agree.
+MIN_ROUNDS, MAX_ROUNDS = 100, 500
+# Factor by which everything runs longer once more where the methods do not agree.
 LONGER = 4
 
 
@@ -40,7 +41,7 @@ class LogPartitionInterval(Shown):
     forward, reverse : AnnealedRun
         The runs from independent variables to the model and back.
     start : str
-        Where the reverse run started, in words.
+        The start of the reverse run, as text.
     n_errors : float
         Standard errors by which the interval reaches beyond the two estimates.
     tempered : TemperedRun, optional
@@ -63,17 +64,17 @@ class LogPartitionInterval(Shown):
     n_errors: float = 2.0
     tempered: TemperedRun | None = None
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"log Z": self.describe()}
 
     @property
     def _ends(self) -> tuple[float, ...]:
         """Both estimates among them: by chance the forward one may be the larger."""
         below, above = self.stderrs
-        there, back = self.forward.log_partition, self.reverse.log_partition
-        ends = [there, back, there - self.n_errors * below, back + self.n_errors * above]
+        forward, reverse = self.forward.log_partition, self.reverse.log_partition
+        ends = [forward, reverse, forward - self.n_errors * below, reverse + self.n_errors * above]
         if self.crossed:
-            ends.append(there + self.n_errors * below)
+            ends.append(forward + self.n_errors * below)
         if self.tempered is not None:
             # the errors of annealing come from walkers, which may share what they lack; these from independent columns
             ends += [self.tempered.log_partition + sign * self.tempered.reach for sign in (-1.0, 1.0)]
@@ -87,7 +88,7 @@ class LogPartitionInterval(Shown):
         may be states that its start has not found, and log Z may be larger than both say.
         """
         gap = self.forward.log_partition - self.reverse.log_partition
-        return bool(gap > MOST_ERRORS_APART * float(np.hypot(*self.stderrs)) + 1e-8)
+        return bool(gap > MAX_ERRORS_APART * float(np.hypot(*self.stderrs)) + 1e-8)
 
     @property
     def lower(self) -> float:
@@ -106,7 +107,7 @@ class LogPartitionInterval(Shown):
 
     @property
     def trouble(self) -> str | None:
-        """Say why the two sides do not settle log Z, or None where they agree within their errors."""
+        """Why the two estimates do not determine log Z, or None where they agree within their errors."""
         gap = self.reverse.log_partition - self.forward.log_partition
         error = float(np.hypot(*self.stderrs))
         if self.crossed:
@@ -115,7 +116,7 @@ class LogPartitionInterval(Shown):
                 "at the model's distribution, and log Z may be above both"
             )
         # a gap of rounding errors is none, whatever their ratio
-        if abs(gap) > MOST_ERRORS_APART * error + 1e-8:
+        if abs(gap) > MAX_ERRORS_APART * error + 1e-8:
             return (
                 f"the forward and reverse estimates of log Z are {gap:.3g} apart, with a standard error of {error:.2g}"
             )
@@ -125,14 +126,14 @@ class LogPartitionInterval(Shown):
         return None if self.tempered is None else self.tempered.trouble or self._disagreement(self.tempered)
 
     def _disagreement(self, tempered: TemperedRun) -> str | None:
-        """Say that tempered chains and annealing do not agree, or None where they do."""
+        """Return how tempered chains and annealing disagree, or None where they agree."""
         below, above = (float(np.hypot(error, tempered.log_partition_stderr)) for error in self.stderrs)
         gaps = {
             "below the forward": (self.forward.log_partition - tempered.log_partition, below),
             "above the reverse": (tempered.log_partition - self.reverse.log_partition, above),
         }
         for side, (gap, error) in gaps.items():
-            if gap > MOST_ERRORS_APART * error + 1e-8:
+            if gap > MAX_ERRORS_APART * error + 1e-8:
                 return (
                     f"two methods do not agree: tempered chains put log Z {gap:.3g} {side} estimate of annealing, with "
                     f"a standard error of {error:.2g}"
@@ -154,9 +155,9 @@ class LogPartitionInterval(Shown):
         >>> abs(log_z.value - gb.inference.exact(model).log_partition) < 3 * log_z.stderr < 0.02
         True
         """
-        there, back = self.forward.log_weights, self.reverse.log_weights
-        log_z, shift = bennett(there, back), np.log(len(there) / len(back))
-        variance = _relative_variance(there - log_z - shift) + _relative_variance(back + log_z + shift)
+        forward, reverse = self.forward.log_weights, self.reverse.log_weights
+        log_z, shift = bennett(forward, reverse), np.log(len(forward) / len(reverse))
+        variance = _relative_variance(forward - log_z - shift) + _relative_variance(reverse + log_z + shift)
         if self.tempered is None:
             return Estimate(log_z, float(np.sqrt(variance)))
         weights = 1.0 / np.maximum([variance, self.tempered.log_partition_stderr**2], 1e-20)
@@ -164,7 +165,7 @@ class LogPartitionInterval(Shown):
         return Estimate(float(both), float(1.0 / np.sqrt(weights.sum())))
 
     def describe(self) -> str:
-        """Say in words what is known.
+        """Return the result as text.
 
         Examples
         --------
@@ -190,8 +191,8 @@ class LogPartitionInterval(Shown):
 
 
 def log_partition_interval(
-    model: Any,
-    samples: Any = "tempering",
+    model: Model | Path,
+    samples: object = "tempering",
     annealing: Annealing | None = None,
     rng: RandomState = None,
     burn_in: int = 1000,
@@ -250,7 +251,7 @@ def _by_two_methods(path: Path, annealing: Annealing, rng: np.random.Generator) 
     columns = TemperedColumns.settled(path, rng)
     n_steps = len(annealing.ladder) - 1
     work = 0.5 * annealing.n_walkers * n_steps / (COLUMNS * SWEEPS * len(columns.places))
-    n_rounds = int(np.clip(work, LEAST_ROUNDS, MOST_ROUNDS))
+    n_rounds = int(np.clip(work, MIN_ROUNDS, MAX_ROUNDS))
     for longer in (1, LONGER):
         evenly = np.linspace(0.0, n_steps, longer * n_steps + 1)
         run = replace(annealing, betas=np.interp(evenly, np.arange(n_steps + 1), annealing.ladder))
@@ -264,7 +265,7 @@ def _by_two_methods(path: Path, annealing: Annealing, rng: np.random.Generator) 
     return interval
 
 
-def _relative_variance(log_odds: np.ndarray) -> float:
+def _relative_variance(log_odds: Floats) -> float:
     """Variance of the mean of ``expit(log_odds)`` over its square."""
     logs = -np.logaddexp(0.0, -log_odds)
     ratio = logsumexp(2.0 * logs) + np.log(len(logs)) - 2.0 * logsumexp(logs)

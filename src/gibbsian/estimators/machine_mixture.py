@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self, cast
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
-from gibbsian.models.machine_mixture import MachineMixtureModel
+from gibbsian.estimators.numbers import NumberTables
+from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners.result import Trace
 from gibbsian.models.mixtures.categorical import LatentClassFamily, smoothing_to_frequencies
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.variables import variables_of
 from gibbsian.settings import choice, declared, free, number
 from gibbsian.startup import check_is_fitted, clone, pandas
@@ -99,7 +102,7 @@ class MachineMixture(MixtureEstimator):
                 f"column {data.names[column]!r} has {sizes[column]} values but `machine='bernoulli'` takes two",
                 "use `machine='categorical'`",
             )
-        return data
+        return self.machine._prepared(data) if isinstance(self.machine, NumberTables) else data
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def _family(self, data: Dataset) -> Any:
@@ -113,13 +116,27 @@ class MachineMixture(MixtureEstimator):
             raise ArgumentError(
                 "places no machines, which are fitted to classes", remedy, argument="start", value="means"
             )
-        return MachineMixtureModel(np.full(k, 1.0 / k), (), self.machine, data.coding, n)
+        return MixtureOfFamily(k, variables_of(data.domain, n))
+
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        learner = super()._chunk_learner(model, data)
+        if isinstance(self.machine, str) or not isinstance(learner, EM):
+            return learner
+        return replace(learner, components=MachineFits(self.machine, data.coding, data.n_variables))
+
+    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
+        super()._set_fitted(result, coding, names)
+        if not isinstance(self.machine, str):
+            family, theta = self.model_.family, self.model_.theta
+            fits = MachineFits(self.machine, coding, len(names))
+            parts, rows = family.split(theta), result.provenance.get("rows", 0)
+            known = parts.log_partitions.tolist(), (rows * parts.weights).tolist()
+            self.machines_ = [fits.machine(*each) for each in zip(family.models_at(theta), *known, strict=True)]
+        return self
 
     def _shown_parts(self) -> dict[str, Any]:
-        model: Any = self.model_
-        if isinstance(self.machine, str):
-            return super()._shown_parts()
-        return {"weights": model.weights, "machines": model.machines}
+        parts = super()._shown_parts()
+        return parts if isinstance(self.machine, str) else {"weights": parts["weights"]}
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
@@ -153,8 +170,45 @@ class MachineMixture(MixtureEstimator):
         if not stored.parts:
             return super().from_stored(stored)
         kinds: Any = [ESTIMATORS.factory(part.estimator) for part in stored.parts]
-        machines = tuple(kind.from_stored(part) for kind, part in zip(kinds, stored.parts, strict=True))
-        prototype, weights = clone(machines[0]), cast(Any, stored.model)
-        model = replace(weights, machines=machines, prototype=prototype, coding=stored.coding)
-        settings = {**stored.settings, "machine": prototype}
-        return super().from_stored(replace(stored, model=model, settings=settings))
+        machine = kinds[0].from_stored(stored.parts[0])
+        return super().from_stored(replace(stored, settings={**stored.settings, "machine": clone(machine)}))
+
+
+@dataclass(frozen=True)
+class MachineFits:
+    """How the machines of classes are fitted and their rows scored: clones of one estimator."""
+
+    prototype: Any
+    coding: Any
+    n_columns: int
+
+    def table(self, states: np.ndarray, missing: np.ndarray | None) -> Any:
+        """Return rows as machines read them."""
+        return self.coding.decode(states, missing)
+
+    def fit(self, a: int, rows: Any, weights: np.ndarray | None = None) -> tuple[Any, float]:
+        """Return the model of a class, fitted to its rows, and log Z."""
+        try:
+            machine = clone(self.prototype).fit(rows, sample_weight=weights)
+        except ArgumentError:  # of the machine's own settings: nothing to do with the class
+            raise
+        except ValueError as error:
+            raise DataError(
+                f"the machine of class {a} cannot be fitted to the rows of this class",
+                f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
+            ) from error
+        return machine.model_, machine._log_partition_estimate()
+
+    def machine(self, model: Any, log_partition: float, weight: float = 0.0) -> Any:
+        """Return the machine with a model, of a class of this weight."""
+        machine, names = clone(self.prototype), tuple(f"x{j}" for j in range(self.n_columns))
+        machine._set_columns(names)
+        machine._set_fitted(
+            FitResult(model, Trace(), True, "", {"rows": weight, "samples": weight}), self.coding, names
+        )
+        machine._log_z = log_partition
+        return machine
+
+    def log_densities(self, model: Any, log_partition: float, table: Any) -> np.ndarray:
+        """Return the log-density of each row of a table."""
+        return self.machine(model, log_partition).score_samples(table)

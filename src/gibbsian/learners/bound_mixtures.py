@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,6 @@ from gibbsian.backends.classes import ClassSums, blocks_of, e_step, nearest, ove
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment, stay, to_nearest
-from gibbsian.domain import Reals
 from gibbsian.errors import DataError
 from gibbsian.learners.base import BOUND
 from gibbsian.models.family import Model
@@ -32,7 +31,7 @@ from gibbsian.models.mixtures.base import (
     log_shares,
 )
 from gibbsian.models.mixtures.categorical import one_hot
-from gibbsian.models.variables import variables_of
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.resources import PLAIN_PRODUCT, row_blocks
 from gibbsian.settings import choice
 
@@ -45,9 +44,8 @@ PLACING = (
 # Rows that are not in memory among which classes are placed.
 PLACING_ROWS = 2**14
 ROUNDED_UP = 1.0 + 1e-9
-# The partition a mixture of machines starts from is softened by this share, so that no machine sees too few rows.
+# The partition a mixture of models starts from is softened by this share, so that no model sees too few rows.
 SOFTENED = 0.2
-AS_THEY_ARE = Frame(np.empty(0), 0.0)
 
 
 def placing_setting() -> Any:
@@ -63,9 +61,18 @@ class Shared(NamedTuple):
     memory: Any = None
 
 
-def bound(family: Any, data: Any, hard: bool, rng: np.random.Generator | None = None) -> Any:
-    """Bind a family to rows; where they are not in memory classes begin among some, which are drawn."""
-    return BOUND.of(family).bind(family, data, hard, rng or np.random.default_rng(0))
+def bound(
+    family: Any,
+    data: Any,
+    hard: bool,
+    rng: np.random.Generator | None = None,
+    components: ComponentFits | None = None,
+) -> Any:
+    """Bind a family to rows; where they are not in memory classes begin among some, which are drawn.
+
+    Mixtures of models of any family need to know how these are fitted.
+    """
+    return BOUND.of(family).bind(family, data, hard, rng or np.random.default_rng(0), components)
 
 
 def class_sums(family: Any, frame: Frame, hard: bool, theta: np.ndarray, data: Any) -> tuple[float, ClassSums]:
@@ -105,7 +112,7 @@ class BoundMixture:
     has_sums: ClassVar[bool] = True
 
     @classmethod
-    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator) -> Self:
+    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator, components: Any = None) -> Self:
         """Bind all rows."""
         if not (data.on_cluster or data.on_disk):
             return cls.of_rows(family, data, hard)
@@ -317,28 +324,42 @@ def _settle_block(
     return sums
 
 
-# -- machines ---------------------------------------------------------------------------------------------------------
+# -- models of any family ---------------------------------------------------------------------------------------------
+class ComponentFits(Protocol):
+    """How the models of classes are fitted to rows, and their rows scored."""
+
+    def table(self, states: np.ndarray, missing: np.ndarray | None) -> Any:
+        """Return rows as both others take them."""
+
+    def fit(self, a: int, rows: Any, weights: np.ndarray | None = None) -> tuple[Any, float]:
+        """Return the model of a class, fitted to a table with weights or to `Rows` that are not here, and log Z."""
+
+    def log_densities(self, model: Any, log_partition: float, table: Any) -> np.ndarray:
+        """Return the log-density of each row."""
+
+
 @BOUND.register("machine-mixture")
 @dataclass(frozen=True, eq=False)
-class BoundMachines:
-    """A mixture of machines bound to rows: the M-step fits one machine to each class.
+class BoundModels:
+    """A mixture of models bound to rows: the M-step fits one model to each class.
 
-    Rows that are not in memory are shared out where they are, and each machine is learned there.
+    Rows that are not in memory are shared out where they are, and each model is learned there.
     """
 
-    family: Any
+    family: MixtureOfFamily
     data: Any
     hard: bool
+    components: ComponentFits
     away: Any = None
-    frame: Frame = AS_THEY_ARE
+    frame: ClassVar[Frame] = Frame(np.empty(0), 0.0)
     has_sums: ClassVar[bool] = False
 
     @classmethod
-    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator) -> Self:
+    def bind(cls, family: Any, data: Any, hard: bool, rng: np.random.Generator, components: Any) -> Self:
         """Bind all rows."""
         if not (data.on_cluster or data.on_disk):
-            return cls(family, data, hard)
-        return cls(family, data.at_most(PLACING_ROWS, rng), hard, data)
+            return cls(family, data, hard, components)
+        return cls(family, data.at_most(PLACING_ROWS, rng), hard, components, data)
 
     @cached_property
     def rows(self) -> WeightedRows:
@@ -347,16 +368,15 @@ class BoundMachines:
 
     @cached_property
     def table(self) -> Any:
-        """The rows as machines read them."""
-        states = self.data.states[self.data.weights > 0]
-        return self.family.rows_for_machines(states, self.rows.mask)
+        """The same as models are fitted to them."""
+        return self.components.table(self.data.states[self.data.weights > 0], self.rows.mask)
 
     @property
     def total_weight(self) -> float:
         """The weight of all rows."""
         return float(self.rows.weights.sum()) if self.away is None else self.away.total_weight
 
-    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> Any:
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> Model[Any]:
         """Return the mixture of a random partition, or of one around rows that are drawn, softened."""
         k, weights = self.family.n_components, self.rows.weights
         require_distinct(weights, k, self.data.n_rows)
@@ -366,53 +386,52 @@ class BoundMachines:
             points = self._points()
             labels = nearest(points, starting_points(points, weights, k, rng, placing))
         shares = ((1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k).T * weights
-        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), self.family)
+        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), self.family.unfitted())
 
     def _points(self) -> Any:
         """Rows as points: numbers from their mean, labels one-hot."""
         x, _, mask = self.rows
-        if not isinstance(self.data.domain, Reals):
-            return one_hot(variables_of(self.data.domain, x.shape[1]), x, mask)
+        if not self.family.columns.real:
+            return one_hot(self.family.columns, x, mask)
         points = x - self.rows.mean()
         return points if mask is None else np.where(mask, 0.0, points)
 
-    def adopted(self, model: Any) -> Any:
+    def adopted(self, model: Model[Any]) -> Model[Any]:
         """Return a fitted mixture as it is."""
         return model
 
     reported = adopted
 
-    def e_step(self, model: Any, memory: Any = None) -> Shared:
+    def e_step(self, model: Model[Any], memory: Any = None) -> Shared:
         """Return the free energy, the weights of the classes, and in memory the shares."""
-        if self.away is None:
-            return self._shared(model)
-        for machine in model.machines:
-            machine._log_partition_estimate()  # once, and here
-        return Shared(*self.away.reduce(partial(_energy_and_mass, model, self.hard)))
-
-    def _shared(self, model: Any) -> Shared:
-        scores = np.column_stack([machine.score_samples(self.table) for machine in model.machines])
-        shares = np.ascontiguousarray((scores + log_shares(model.weights)).T, dtype=np.float64)
+        if self.away is not None:
+            return Shared(*self.away.reduce(partial(_energy_and_mass, model, self.hard, self.components)))
+        parts, models = model.family.split(model.theta), model.family.models_at(model.theta)
+        scores = [
+            self.components.log_densities(one, float(log_z), self.table)
+            for one, log_z in zip(models, parts.log_partitions, strict=True)
+        ]
+        shares = np.ascontiguousarray((np.column_stack(scores) + log_shares(parts.weights)).T, dtype=np.float64)
         energy = (hard_assignment if self.hard else soft_assignment)(shares, self.rows.weights)
         return Shared(float(energy), _mass_of(shares), shares)
 
-    def m_step(self, shared: Shared, model: Any) -> Any:
-        """Fit one machine to each class; one that has lost all its rows keeps its machine."""
-        mass = shared.sums.mass
-        empty = empty_classes(mass)
-        machines = tuple(
-            model.machines[a] if empty[a] and model.machines else self._fitted(model, a, shared)
-            for a in range(len(mass))
-        )
-        return replace(model, weights=class_weights(mass), machines=machines)
+    def m_step(self, shared: Shared, model: Model[Any]) -> Model[Any]:
+        """Fit one model to each class; one that has lost all its rows keeps its own."""
+        mass, family, theta = shared.sums.mass, model.family, model.theta
+        logs = family.split(theta).log_partitions.tolist()
+        old = list(zip(family.models_at(theta), logs, strict=True)) if family.models else []
+        empty = empty_classes(mass) & bool(old)
+        found = [old[a] if empty[a] else self._fitted(model, a, shared) for a in range(len(mass))]
+        models, log_partitions = zip(*found, strict=True)
+        return family.of(models, class_weights(mass), np.array(log_partitions))
 
-    def _fitted(self, model: Any, a: int, shared: Shared) -> Any:
-        """Return the machine of a class, fitted to its rows."""
+    def _fitted(self, model: Model[Any], a: int, shared: Shared) -> tuple[Any, float]:
+        """Return the model of a class, fitted to its rows, and log Z."""
         if self.away is None:
-            return self.family.fitted(a, self.table, shared.memory[a])
-        return self.family.fitted(a, self.away.map(partial(_of_class, model, self.hard, a)))
+            return self.components.fit(a, self.table, shared.memory[a])
+        return self.components.fit(a, self.away.map(partial(_of_class, model, self.hard, self.components, a)))
 
-    def warning(self, model: Any, mass: np.ndarray) -> str:
+    def warning(self, model: Model[Any], mass: np.ndarray) -> str:
         """Say which class has lost all its rows."""
         return empty_class_warning(mass)
 
@@ -421,14 +440,14 @@ def _mass_of(shares: np.ndarray) -> ClassSums:
     return ClassSums(shares.sum(axis=1), np.zeros((len(shares), 0)))
 
 
-def _energy_and_mass(model: Any, hard: bool, data: Any) -> tuple[float, ClassSums]:
-    shared = BoundMachines(model, data, hard).e_step(model)
+def _energy_and_mass(model: Any, hard: bool, components: Any, data: Any) -> tuple[float, ClassSums]:
+    shared = BoundModels(model.family, data, hard, components).e_step(model)
     return shared.free_energy, shared.sums
 
 
-def _of_class(model: Any, hard: bool, a: int, data: Any) -> Any:
-    """Return the rows with the weights that they have in a class, without the names that machines do not see."""
-    shares = BoundMachines(model, data, hard).e_step(model).memory[a]
+def _of_class(model: Any, hard: bool, components: Any, a: int, data: Any) -> Any:
+    """Return the rows with the weights that they have in a class, without the names that models do not see."""
+    shares = BoundModels(model.family, data, hard, components).e_step(model).memory[a]
     names, numbers = tuple(f"x{j}" for j in range(data.n_variables)), np.arange(data.n_states)
     return replace(data, weights=shares, row_weights=shares, row_of=numbers, names=names)
 

@@ -143,6 +143,12 @@ class EM(WithPrior):
         "hard",
     )
     placing: str = placing_setting()
+    components: Any = free(
+        None,
+        "How the models of classes of any family are fitted and their rows scored.",
+        doc="ComponentFits, optional",
+        flag=False,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,7 +164,7 @@ class EM(WithPrior):
         if has_classes(model):
             if self.log_prior is not None:
                 raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
-            rows = bound(model.family, data, self._hard, rng)
+            rows = bound(model.family, data, self._hard, rng, self.components)
             alternation: Any = ClassAlternation(rows, self.placing)
         else:
             alternation = MachineAlternation(self, model, data)

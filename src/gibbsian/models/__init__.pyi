@@ -13,12 +13,12 @@ from gibbsian.models.layers.units import (
     GaussianUnits as GaussianUnits,
     SpinUnits as SpinUnits,
 )
-from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
 from gibbsian.models.mixtures.categorical import LatentClassFamily as LatentClassFamily
 from gibbsian.models.mixtures.gaussian import (
     GaussianMixtureFamily as GaussianMixtureFamily,
     KMeansFamily as KMeansFamily,
 )
+from gibbsian.models.mixtures.of_models import MixtureOfFamily as MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily as VonMisesFisherMixtureFamily
 from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
 from gibbsian.models.pairwise import PairwiseModel as PairwiseModel

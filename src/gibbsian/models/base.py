@@ -281,7 +281,7 @@ class ExponentialFamily:
         >>> round(value, 6)
         7.066737
         """
-        return self._bind(WeightedRows.of(checked_codes(self, codes), weights, masked, by_row))
+        return self.bind(WeightedRows.of(checked_codes(self, codes), weights, masked, by_row))
 
     @property
     def value_groups(self: Any) -> np.ndarray | None:

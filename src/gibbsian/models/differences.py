@@ -35,7 +35,7 @@ def differences(gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray,
             f"and would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
             "raise `max_seconds`, or use bootstrap",
         )
-    step = 10 * STEP  # the moments of large systems carry more rounding than one flip cost
+    step = 10 * STEP  # the moments of large systems carry more rounding than one conditional cost
     return np.array(
         [(gradient(theta + step * unit) - gradient(theta - step * unit)) / (2 * step) for unit in np.eye(theta.size)]
     )

@@ -35,6 +35,7 @@ class Parts(NamedTuple):
 
     plain: Mapping[str, object]
     arrays: Mapping[str, Array]
+    models: tuple[object, ...] = ()  # those that the family is made of, which stand in the file by themselves
 
 
 @runtime_checkable

@@ -326,8 +326,8 @@ class FullSpanModel(ExponentialFamily):
             means += shares[rows] @ self.basis.values(self.indices, codes[rows])
         return means
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return SpanConditionals(self.basis, self.indices, self.value_groups, rows)
 
     # -- other forms of the same distribution -------------------------------------------------------------------------

@@ -269,8 +269,8 @@ class HigherOrderModel(ExponentialFamily):
     def _fields(self, codes: np.ndarray) -> np.ndarray:
         return kernels.fields(codes, self.level_table, self.scopes.runs, *self.clique_csr, self.theta)
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         levels = self.domain.levels(self.n_variables)
         return CliqueConditionals(self.scopes, levels, self.value_groups, rows)
 

@@ -263,8 +263,8 @@ class PairwiseModel(ExponentialFamily):
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
         return sum_in_order(sums, row_blocks(len(states), self.n_variables, least_rows=least), self.theta.size)
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return bind_pairs(self.pairs, rows)
 
     def _edge_sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -224,8 +224,8 @@ class PotentialField(ExponentialFamily):
         """Return the weighted mean of S over the states."""
         return self.structure.design.T @ self.field.mean_statistics(x, weights)
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return bind_tables(self.structure.layout, rows, self.structure.design)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
@@ -259,7 +259,7 @@ class ContinuousField(PotentialField):
     """A `PotentialField` of real variables: densities, integrated one variable at a time by quadrature (Y18, YU20).
 
     Exact engines see the nodes of the domain's rule as values, weighted, so that log Z and moments are integrals to
-    the accuracy of the rule. States are any numbers of the support: potentials are evaluated there, and flip costs go
+    the accuracy of the rule. States are any numbers of the support: potentials are evaluated there, and costs go
     to the nodes, ``d_k = log p(x) - log p(x with x_i at node k) - log w_k``, whose softmax is the conditional density.
 
     Examples
@@ -326,8 +326,8 @@ class ContinuousField(PotentialField):
             total += term.along(states, i, points) @ self.theta[term.places]
         return total
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return QuadratureConditionals(self.structure.terms, self.domain, self.theta.size, rows)
 
     def factors(self) -> FactorGraph:

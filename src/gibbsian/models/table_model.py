@@ -249,8 +249,8 @@ class TableModel(ExponentialFamily):
             self.theta.size,
         )
 
-    def _bind(self, rows: WeightedRows) -> Conditionals:
-        """Return the conditionals of rows."""
+    def bind(self, rows: WeightedRows) -> Conditionals:
+        """Return the conditionals of rows that have been checked."""
         return bind_tables(self.layout, rows)
 
     # -- other forms of the same distribution -----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import mean_statistics
-from gibbsian.models.conditionals import Conditionals, Loss
+from gibbsian.models.conditionals import Conditionals, Loss, WeightedRows
 from gibbsian.models.states import checked_states
 from gibbsian.objectives.base import Function, Scores
 from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
@@ -30,7 +30,7 @@ def bind_rows(model: Any, data: Dataset, masked: np.ndarray | None = None, by_ro
     """Bind the rows of data to a model's conditionals, as codes or, of real variables, as numbers."""
     states = checked_states(model, data.states)
     rows = states if isinstance(model.domain, Continuum) else model.domain.to_codes(states)
-    return model.conditionals(rows, data.weights, masked, by_row)
+    return model.bind(WeightedRows.of(rows, data.weights, masked, by_row))
 
 
 @dataclass(frozen=True, eq=False)

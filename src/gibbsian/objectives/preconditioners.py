@@ -9,7 +9,7 @@ the curvature acts as ``J -> (R J + J R) / 2``, which a division in a basis of e
 likelihood, of independent columns, as ``J -> R J R``.
 
 Weights are known at independent columns and, from one pass over the rows, anywhere else. They are those of the slopes:
-where a model is right, ``2 E[phi''(d)] = -E[phi'(d)]`` for every loss of flip costs whose minimum is the model, and
+where a model is right, ``2 E[phi''(d)] = -E[phi'(d)]`` for every loss of costs whose minimum is the model, and
 slopes do not vanish in rows that a step too far has put on the wrong side.
 
 At independent columns covariances are the slopes of pseudolikelihood too, so that its first step costs no pass over the

@@ -19,7 +19,7 @@ _MOST_HALVINGS = 40
 class Newton:
     """Full Newton steps, damped where the Hessian is not positive and shortened where the value would not fall.
 
-    Needs ``function.hessian(theta)``: exact likelihood of small systems and all objectives on flip costs have it.
+    Needs ``function.hessian(theta)``: exact likelihood of small systems and all objectives on conditionals have it.
     Converges in a handful of steps, each of which costs a Hessian and a solve, so it pays for up to a few hundred
     parameters.
 

@@ -92,7 +92,7 @@ def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]
     kind = family.registered_name
     if kind not in kinds() or kind_of(kind) is not family:
         raise ArgumentError(f"a {family.__name__} cannot be written to a file", "register the family")
-    structure, arrays = stored.model.family.to_parts()
+    structure, arrays, *_ = stored.model.family.to_parts()
     if kind in FAMILIES:
         arrays = {**arrays, "theta": stored.model.theta}
     parts = [_written(part) for part in stored.parts]
@@ -137,8 +137,10 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 
 def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredModel:
     coding = read_coding(header["coding"])
+    parts = tuple(_rebuilt(part, within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"]))
+    domain = None if coding is None else coding.domain
     return StoredModel(
-        _model(header, within(tensors, "model."), None if coding is None else coding.domain),
+        _model(header, within(tensors, "model."), domain, tuple(part.model for part in parts)),
         coding,
         tuple(header["names"]),
         header["settings"],
@@ -147,17 +149,19 @@ def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredMo
         DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
         {name: tensors[f"history.{name}"] for name in header["history"]},
         header["estimator"],
-        tuple(_rebuilt(part, within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"])),
+        parts,
         within(tensors, "carry."),
     )
 
 
-def _model(header: dict[str, Any], arrays: dict[str, np.ndarray], domain: AnyDomain | None) -> Any:
+def _model(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], domain: AnyDomain | None, models: tuple[Any, ...]
+) -> Any:
     """Build a model, which must have as many columns as there are names, and be what the file says."""
     kind, structure, n_columns = kind_of(header["kind"]), header["structure"], len(header["names"])
     if header["kind"] in FAMILIES:
         theta, others = arrays["theta"], {name: array for name, array in arrays.items() if name != "theta"}
-        family = kind.from_parts(Parts(structure, others), variables_of(domain or REALS, n_columns))
+        family = kind.from_parts(Parts(structure, others, models), variables_of(domain or REALS, n_columns))
         if isinstance(family, Constrained):
             family.require_distribution(theta)
         check_same(family.to_parts(), structure, others)

@@ -68,7 +68,7 @@ def check_whole(header: dict[str, Any], tensors: dict[str, np.ndarray], owner: s
     if n_variables != sizes["n"] + sizes.get("hidden", 0):
         refuse(f"{owner}names", f"has {sizes['n']} entries, but the model has {n_variables} variables")
     require_memory(BYTES_A_VARIABLE * n_variables, f"a model of {n_variables:,} variables", "use a smaller one")
-    if header["parts"] and not any("parts" in (part.shape or ()) for part in arrays.values()):
+    if header["parts"] and not any(getattr(part, "size", "") == "parts" for part in plain.values()):
         refuse(f"{owner}parts", "must be empty for such a model")
     for place, part in enumerate(header["parts"]):
         prefix = f"part.{place}."
@@ -136,7 +136,7 @@ def within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]
 
 def check_same(written: Any, structure: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `ArgumentError` unless a family writes what it was built from: nothing was mended or left out."""
-    plain, own = written
+    plain, own, *_ = written
     written = json.loads(json.dumps(plain, default=lambda value: value.item()))
     changed = [f"structure.{name}" for name in structure if written[name] != structure[name]]
     changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(own[name], array)]

@@ -97,7 +97,7 @@ def standard_errors(
     Parameters
     ----------
     machine : Estimator
-        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on flip costs such as pseudolikelihood, or
+        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on conditionals such as pseudolikelihood, or
         nodewise.
     X : array, frame, path or Dataset
         The data it was fitted on.

@@ -1,4 +1,4 @@
-"""Losses of flip costs, fused with their derivatives.
+"""Losses of conditional costs, fused with their derivatives.
 
 Each kernel takes ``costs`` (states x variables) and ``shares`` (one per state), returns the weighted sum of losses and
 overwrites the costs with the weighted derivatives. It works on one thread and leaves the interpreter free. The costs

@@ -1,4 +1,4 @@
-"""Losses of flip costs of variables with several values, fused with their derivatives.
+"""Losses of conditional costs of variables with several values, fused with their derivatives.
 
 Variable i has the columns from ``columns[i]`` to ``columns[i + 1]``, one for each value, of which that of its present
 value holds zero; the conditional probability of a value with cost d is ``exp(-d)`` over the sum of all. Each kernel

@@ -81,6 +81,15 @@ def _signed(scale, x):
 
 
 @njit(cache=True, nogil=True)
+def fill_numbers(numbers, codes, low, high):
+    """Write the numbers that stand for codes."""
+    for m in range(codes.shape[0]):
+        row, states = numbers[m], codes[m]
+        for i in range(row.size):
+            row[i] = high if states[i] > 0 else low
+
+
+@njit(cache=True, nogil=True)
 def sign_and_sum(values, x, scale):
     """Multiply by `scale` where x is the upper value and by ``-scale`` elsewhere, in place; return the column sums."""
     n_states, n = x.shape

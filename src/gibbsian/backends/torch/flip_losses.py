@@ -1,4 +1,4 @@
-"""Losses of flip costs, fused with their derivatives, as `backends.numba.flip_losses` and `grouped_losses` have them.
+"""Losses of costs, fused with their derivatives, as `backends.numba.flip_losses` and `grouped_losses` have them.
 
 Each takes tensors of ``costs`` and ``shares`` (one per state), returns the weighted sum of losses as a float64 tensor,
 and overwrites the costs with the weighted derivatives. Costs of two-valued variables have the shape (states,

@@ -1,4 +1,4 @@
-"""Losses of two-valued flip costs from fields to slopes in one pass over memory, as Triton kernels."""
+"""Losses of two-valued conditional costs from fields to slopes in one pass over memory, as Triton kernels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _fused(
 
 def _bound(number: int) -> Any:
     def loss(fields: Any, states: Any, shares: Any, scale: Any) -> Any:
-        """Return the loss of the flip costs of these fields, and overwrite them with its slopes."""
+        """Return the loss of the conditional costs of these fields, and overwrite them with its slopes."""
         n_rows, n_columns = states.shape
         grid = (triton.cdiv(n_rows, _ROWS), triton.cdiv(n_columns, _COLUMNS))
         values = torch.empty(grid[0] * grid[1], dtype=torch.float64, device=fields.device)

@@ -155,10 +155,10 @@ class PairConditionals(RowConditionals):
         self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
         super().__init__(rows, row_blocks(*rows.codes.shape))
 
-    def numbers(self, codes: Array) -> Array:
+    def numbers(self, codes: Array, dtype: type = np.float64) -> Array:
         """Return the numbers that stand for codes."""
-        numbers = codes * np.float64(self.pairs.gap)
-        numbers += self.pairs.low
+        numbers: Array = np.empty(codes.shape, dtype)
+        kernels.fill_numbers(numbers, codes, self.pairs.low, self.pairs.low + self.pairs.gap)
         return numbers
 
     def costs_by_block(self, theta: Array) -> Iterator[tuple[slice, Array, Array]]:
@@ -391,11 +391,10 @@ class SampledPairs(DensePairs):
         return float(parts[0]), self.pairs.join(parts[1 : 1 + n], *couplings)
 
     def _by_products(self, biases: Array, matrix: Array, loss: Loss) -> tuple[Callable[[slice], Array], Any]:
-        low, gap = np.float32(self.pairs.low), np.float32(self.pairs.gap)
+        gap = np.float32(self.pairs.gap)
 
         def sums(rows: slice) -> Array:
-            numbers = self.codes[rows] * gap
-            numbers += low
+            numbers = self.numbers(self.codes[rows], np.float32)
             costs = numbers @ matrix
             kernels.add_biases_with_signs(costs, biases, self.codes[rows], gap)
             value = loss.two(costs, self.weights[rows])
