@@ -144,7 +144,7 @@ def test_wide_restricted_machines_climb_to_rows_that_no_flip_improves():
         (rng.random((40, 120)) < 0.3).astype(int)
     )
     layers = gb.models.BinaryUnits(120), gb.models.BinaryUnits(30)
-    machine.model_ = restricted(*layers, weights=rng.normal(0, 0.4, (120, 30)))
+    machine.model_ = restricted(*layers, w=rng.normal(0, 0.4, (120, 30)))
     found = machine.most_probable(evidence={"x3": 1, "x7": 0}, random_state=0)
     free = np.setdiff1d(np.arange(120), [3, 7])
     assert found.rows[0, [3, 7]].tolist() == [1, 0]

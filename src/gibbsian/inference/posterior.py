@@ -397,12 +397,12 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
 
     The states that are summed one by one share `max_seconds`, but each may take one.
     """
-    if not data.has_missing:
-        return model.log_weights(data.states)
     if isinstance(model.family, Layered):  # rows of a machine of two layers are sums over one of them
         from gibbsian.inference.layer_missing import layer_evidence
 
         return layer_evidence(model, data)
+    if not data.has_missing:
+        return model.log_weights(data.states)
     rows = model.family, data.states, data.missing
     split = split_rows(*rows)
     each = max(1.0, max_seconds / max(1, len(split.heavy)))
