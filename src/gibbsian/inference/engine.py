@@ -293,7 +293,7 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
     raise TooExpensiveError(
-        f"exact inference on {len(family.variables)} variables would take {by_engine}, but "
+        f"exact inference on {family.n_variables} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
         instead,
     )

@@ -13,9 +13,6 @@ from gibbsian.domain import AnyDomain, Categories, Domain
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.models.states import real_numbers, whole_numbers
 
-# Rows are int8.
-MAX_VALUES = 127
-
 
 @dataclass(frozen=True)
 class Variables:
@@ -27,7 +24,7 @@ class Variables:
     Parameters
     ----------
     sizes : tuple of int
-        Number of values of each variable, from 1 to 127; 0 for a real number.
+        Number of values of each variable, from 1 on (columns of data have no more than 127); 0 for a real number.
     scores : tuple of tuple of float, optional
         The numbers that stand for the codes of each variable in products: ``(-1, 1)`` for spins, ``(0, 1)`` for binary
         variables. None where values are categories without order.
@@ -46,8 +43,8 @@ class Variables:
 
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
-            if not 0 <= size <= MAX_VALUES:
-                raise ArgumentError(f"gives variable {i} {size} values, not 1 to {MAX_VALUES}", argument="sizes")
+            if size < 0:
+                raise ArgumentError(f"gives variable {i} {size} values", argument="sizes")
         if self.scores is not None and tuple(map(len, self.scores)) != self.sizes:
             raise ArgumentError("must hold one number for each value of each variable", argument="scores")
 
