@@ -8,6 +8,7 @@ import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
 from gibbsian.inference import LayerSums, exact
+from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
@@ -76,6 +77,21 @@ class Machine(Model[StackFamily]):
         return self.family.joint(self.theta)
 
 
+class Network(Model[BeliefNetworkFamily]):
+    """A belief network with short words for what tests ask of it."""
+
+    @property
+    def layers(self):
+        return self.family.layers
+
+    @property
+    def visible(self):
+        return self.family.layers[0]
+
+    def log_evidence(self, v):
+        return self.family.log_evidence(self.theta, v)
+
+
 def stack(layers, biases=None, weights=None) -> Machine:
     """A stack of these layers; what is left out is zero."""
     built = StackFamily(tuple(layers)).build(biases, weights)
@@ -87,13 +103,13 @@ def restricted(visible, hidden, b=None, c=None, w=None) -> Machine:
     return stack((visible, hidden), [b, c], [w])
 
 
-def network(layers, theta=None) -> Model:
+def network(layers, theta=None) -> Network:
     """A belief network of these layers."""
     family = BeliefNetworkFamily(tuple(layers))
-    return Model(family, np.zeros(family.n_parameters) if theta is None else theta)
+    return Network(family, np.zeros(family.n_parameters) if theta is None else theta)
 
 
-def network_of(machines) -> Model:
+def network_of(machines) -> Network:
     """The belief network of machines on top of each other."""
     layers = (machines[0].visible, *(machine.hidden for machine in machines))
     return network(layers, np.concatenate([machine.theta for machine in machines]))
@@ -140,8 +156,9 @@ def log_partition(model: Machine) -> float:
     return exact(model).log_partition
 
 
-def moments(model: Machine, side: str = "auto") -> np.ndarray:
-    return LayerSums(model.family, side=side).at(model.theta).moments
+def layer_sums(model: Machine, side: str = "auto") -> LayerAnswers:
+    """The distribution as a table over the states of one side."""
+    return LayerSums(model.family, side=side).at(model.theta)
 
 
 def log_likelihood(model: Machine, states: np.ndarray) -> np.ndarray:
@@ -152,7 +169,7 @@ def log_likelihood(model: Machine, states: np.ndarray) -> np.ndarray:
 def likelihood_gradient(model: Machine, states: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Gradient of the mean log P(v) by theta: clamped less free moments."""
     v = values_of(model.visible, states)
-    return model.family.statistics_of([v, model.hidden_means(v)], weights) - moments(model)
+    return model.family.statistics_of([v, model.hidden_means(v)], weights) - layer_sums(model).moments
 
 
 def rows_of(layer: Units, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:

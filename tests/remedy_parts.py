@@ -57,7 +57,7 @@ from systems import ask as by
 
 THREE = gb.graphs.complete(3)
 SPINS = gb.PairwiseModel.build(THREE, np.zeros(3), [0.5, 0.0, 0.2])
-LAYERS = restricted(BinaryUnits(3), BinaryUnits(2), weights=np.full((3, 2), 0.3))
+LAYERS = restricted(BinaryUnits(3), BinaryUnits(2), w=np.full((3, 2), 0.3))
 REAL_LAYERS = restricted(GaussianUnits(3), BinaryUnits(2))
 POTTS = models.PottsModel.zeros(THREE, domain.Categories((3, 3, 3)))
 CONTINUUM = domain.Continuum("gaussian", -1.0, 1.0)

@@ -44,7 +44,7 @@ def log_likelihood(model, data, exactly=None, **settings):
 @pytest.mark.parametrize(("name", "summed"), [("binary-3", "visible"), ("spin-4", "hidden"), ("mixed", "visible")])
 def test_annealing_brackets_log_partition_over_twenty_seeds(name, summed):
     model = random_machine(STACKS[name])
-    truth = model.log_partition()
+    truth = model.family.log_partition(model.parts)
     annealing = Annealing(n_walkers=75, betas=80)
     inside, errors = 0, []
     for seed in range(20):
@@ -63,7 +63,7 @@ def test_annealing_starts_at_the_rates_of_rows():
     model = random_machine(STACKS["binary-3"], seed=1)
     rows = rows_of(model.visible, np.random.default_rng(0).integers(0, 2, (50, 6)))
     interval = answers_about(model).log_partition_interval(np.random.default_rng(1), 100, 300, rows)
-    assert interval.lower - 0.05 < model.log_partition() < interval.upper + 0.05
+    assert interval.lower - 0.05 < model.family.log_partition(model.parts) < interval.upper + 0.05
     assert interval.upper - interval.lower < 0.5
 
 
@@ -93,7 +93,7 @@ def test_mean_field_bound_lies_below_the_likelihood(name):
 def test_recognition_bound_lies_below_and_grows_with_the_draws(name):
     network = random_network(STACKS[name], seed=3, scale=0.3)
     rows = all_rows(network)
-    truth = network.log_weights(rows.states)
+    truth = network.log_evidence(values_of(network.visible, rows.states))
     few = np.mean([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(100)], axis=0)
     many, errors = recognition_bounds(network, rows.states, 2000, rng=1)
     assert few.mean() < many.mean()
@@ -116,10 +116,12 @@ def test_variational_bound_is_right_on_average():
     network = random_network((BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)), seed=4)
     rows = all_rows(network)
     v = values_of(network.visible, rows.states)
-    hidden = network.layers[1].enumerate(0, 4)
+    hidden = all_values(network.layers[1])
     values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
-    log_q = network.log_recognition(values)
-    variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
+    log_q = network.family.log_recognition(network.theta, values)
+    variational = (
+        (np.exp(log_q) * (network.family.log_joint(network.theta, values) - log_q)).reshape(len(v), 4).sum(axis=1)
+    )
     truth = network.log_evidence(v)
     draws = np.array([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(300)])
     spread = draws.std(axis=0) / np.sqrt(300)
@@ -133,7 +135,9 @@ def test_missing_cells_are_bounded_or_refused():
     found = log_likelihood(model, rows)
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
-    truth = np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.log_partition()
+    truth = np.logaddexp(model.log_evidence(np.zeros((4, 6))), model.log_evidence(ones)) - model.family.log_partition(
+        model.parts
+    )
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
         log_likelihood(random_network(STACKS["binary-3"]), rows, False)
@@ -170,15 +174,13 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
 def test_block_gibbs_keeps_the_exact_distribution(name):
     """Odd and even layers in turn, from exact draws: the moments stay where they are."""
     model = random_machine(STACKS[name], seed=7)
-    folded = model
     rng = np.random.default_rng(0)
     n = 20_000
-    chains = BlockGibbs().init(folded, n, rng, exact(folded).sample_layers(n, rng)[0])
-    values = BlockGibbs().step(folded, chains, rng, 3)[0].values
-    statistics = folded.mean_statistics(values, folded.draw_hidden(values, rng))
-    truth = exact(folded).moments
+    chains = BlockGibbs().init(model, n, rng, exact(model).sample_layers(n, rng)[::2])
+    even = BlockGibbs().step(model, chains, rng, 3)[0].values
+    values = model.family.draw_side(model.parts, 1, model.family.spread_side(0, even), rng)
     # statistics are bounded by 1, so their errors by 1 / sqrt(n)
-    assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
+    assert np.abs(model.family.statistics_of(values) - exact(model).moments).max() < 4.5 / np.sqrt(n)
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -187,12 +189,9 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_distribution(name):
     rng = np.random.default_rng(1)
     n = 20_000
     values = exact(model).sample_layers(n, rng)
-    for place in (*model.odd, *model.even):
-        values[place] = model.draw(place, values, rng)
-    even, odd = model.fold_values(values)
-    statistics = model.unfold(model.mean_statistics(even, odd))
-    truth = exact(model).moments
-    assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
+    for place in (*model.family.sides[1], *model.family.sides[0]):
+        values[place] = model.family.draw(model.parts, place, values, rng)
+    assert np.abs(model.family.statistics_of(values) - exact(model).moments).max() < 4.5 / np.sqrt(n)
 
 
 def test_mean_field_bounds_of_blocks_agree():
@@ -205,16 +204,15 @@ def test_mean_field_bounds_of_blocks_agree():
 
 @pytest.mark.parametrize("name", STACKS)
 def test_answers_agree_with_the_exact_distribution(name):
-    """Samples, expectations and intervals of all three kinds of model."""
-    deep = random_machine(STACKS[name])
-    for model in (deep, deep, random_network(STACKS[name])):
+    """Samples, expectations and intervals."""
+    for model in (random_machine(STACKS[name]), random_network(STACKS[name])):
         answers, rng = answers_about(model), np.random.default_rng(0)
         truth = answers.log_partition()
         found = answers.log_partition_interval(rng, 50, 100, warn=False)
         assert found.lower - 0.2 < truth < found.upper + 0.2
         for method in ("exact", "gibbs"):
             states, hidden = answers.sample(5, rng, method)
-            assert states.shape == (5, model.n_variables)
+            assert states.shape == (5, model.visible.n_units)
             assert hidden.shape == (5, sum(layer.n_units for layer in model.layers[1:]))
         with pytest.raises(ArgumentError, match="belong to method='gibbs'"):
             answers.sample(5, rng, "exact", n_steps=3)
@@ -238,7 +236,7 @@ def test_a_network_sums_over_the_completions_of_a_row():
     missing = np.array([[True, False, True, False, False, False]])
     holed = rows_of(network.visible, np.zeros((1, 6), np.int8), missing)
     agree = (rows.states[:, [1, 3, 4, 5]] == 0).all(axis=1)
-    weights = network.log_weights(rows.states)
+    weights = network.log_evidence(values_of(network.visible, rows.states))
     answers = answers_about(network)
     np.testing.assert_allclose(answers.log_evidence(holed), [logsumexp(weights[agree])])
     shares = np.exp(weights[agree] - logsumexp(weights[agree]))
@@ -247,7 +245,7 @@ def test_a_network_sums_over_the_completions_of_a_row():
 
 def test_no_expectation_over_chains_has_an_error_of_zero():
     biases = np.full(6, -9.0)  # hardly ever on: no draw differs
-    model = restricted(BinaryUnits(6), BinaryUnits(3), visible_biases=biases)
+    model = restricted(BinaryUnits(6), BinaryUnits(3), b=biases)
     answers = answers_about(model)
     truth, found = answers.expect(None), answers.expect(np.random.default_rng(0), "gibbs", 500)
     assert found.stderr.min() >= 1.5 / 500

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.errors import ArgumentError
-from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, Model, PotentialField, SpinUnits
-from systems import all_states, exact_law, models_with_domains, random_model_of, with_one_changed
+from gibbsian.inference.layer_pseudolikelihood import conditional_costs
+from gibbsian.models import FAMILIES, BinaryUnits, CategoricalUnits, PotentialField, SpinUnits
+from gibbsian.models import Model as AnyModel
+from gibbsian.models.family import Layered, Model
+from layered_systems import random_stack
+from systems import all_states, exact_law, models_with_domains, random_model_of
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -24,7 +27,7 @@ def states(model):
 
 
 def test_keeps_the_contract(model):
-    assert isinstance(model, Model)
+    assert isinstance(model, AnyModel)
     assert model.penalised.shape == model.theta.shape
 
 
@@ -114,65 +117,63 @@ LAYERS = {
     "categorical": (CategoricalUnits((2, 3)), SpinUnits(2)),
     "categorical-both": (CategoricalUnits((2, 3)), CategoricalUnits((3,))),
 }
-LAYERED = [name for name in MODELS.names() if MODELS.trait(name, "layers", False)]
-
-
-def layered_model(name, layers, rng):
-    """A model of any registered kind that is made of layers, with random parameters."""
-    if name == "restricted":
-        zeros = MODELS.factory(name).build(*layers)
-    else:
-        make = MODELS.factory(name).build if name == "deep" else MODELS.factory(name).zeros
-        zeros = make((*layers, layers[1]))
-    return zeros.replace(rng.normal(size=zeros.theta.size))
+LAYERED = [name for name in FAMILIES if FAMILIES.trait(name, "layers", False)]
 
 
 @pytest.fixture(params=[(name, layers) for name in LAYERED for layers in LAYERS], ids="-".join)
 def layered(request, rng):
+    """A model of any registered family that is made of layers, with random parameters."""
     name, layers = request.param
-    return layered_model(name, LAYERS[layers], rng)
+    three = (*LAYERS[layers], LAYERS[layers][1])
+    family = FAMILIES.factory(name)(three)
+    return Model(family, rng.normal(size=family.n_parameters))
+
+
+def visible_codes(family):
+    return np.array(list(np.ndindex(*family.layers[0].variables.sizes)), dtype=np.int8)
 
 
 def test_models_of_layers_keep_what_all_models_have(layered):
-    assert layered.penalised.shape == layered.theta.shape
-    assert layered.n_variables == layered.visible.n_units
-    assert layered.n_hidden == sum(layer.n_units for layer in layered.layers[1:])
+    family = layered.family
+    assert isinstance(family, Layered)
+    assert family.penalised.shape == layered.theta.shape
+    assert layered.n_variables == family.layers[0].n_units + family.n_hidden
     before = layered.theta.copy()
     layered.replace(np.zeros_like(before))
     assert np.array_equal(layered.theta, before)
+    again = type(family).from_parts(family.to_parts(), family.layers[0].variables)
+    assert again == family
 
 
-def test_conditional_costs_of_visible_units_are_log_odds(layered):
-    states = all_states(layered.n_variables, layered.domain)
-    costs, changed = layered.conditional_costs(states), list(with_one_changed(layered, states))
-    assert costs.shape == (len(states), len(changed))
-    for cost, others in zip(costs.T, changed, strict=True):
-        np.testing.assert_allclose(cost, layered.log_weights(states) - layered.log_weights(others), atol=1e-12)
-
-
-def test_log_weights_sum_the_hidden_units_of_the_joint_form_out(layered):
-    if type(layered).__name__ == "BeliefNetwork":
-        with pytest.raises(ArgumentError, match="no exponential family"):
-            layered.joint()
+@pytest.mark.parametrize("layers", LAYERS)
+def test_conditional_costs_of_visible_units_are_log_odds(layers, rng):
+    model = random_stack(LAYERS[layers], rng)
+    if not model.visible.variables.two_valued:
         return
-    joint = layered.joint()
-    assert joint.n_variables == layered.n_variables + layered.n_hidden
-    everything = all_states(joint.n_variables, joint.domain)
-    visible = joint.domain.to_codes(everything)[:, : layered.n_variables]
-    states, weights = all_states(layered.n_variables, layered.domain), joint.log_weights(everything)
-    for state, code in zip(states, layered.domain.to_codes(states), strict=True):
-        truth = np.logaddexp.reduce(weights[(visible == code).all(axis=1)])
-        assert layered.log_weights(state[None])[0] == pytest.approx(truth, abs=1e-10)
+    codes = visible_codes(model.family)
+    costs = conditional_costs(model, np.asarray(model.visible.encode(codes), float))
+    for unit in range(codes.shape[1]):
+        others = codes.copy()
+        others[:, unit] ^= 1
+        here, there = (model.log_evidence(model.visible.encode(each)) for each in (codes, others))
+        np.testing.assert_allclose(costs[:, unit], here - there, atol=1e-12)
 
 
-def test_the_layers_are_read_off_their_joint_form(layered, rng):
-    if type(layered).__name__ == "BeliefNetwork":
-        return
-    joint = layered.joint()
-    np.testing.assert_allclose(layered.from_joint(joint).theta, layered.theta, atol=1e-12)
-    # any joint model on this graph is one of such layers
-    other = joint.replace(rng.normal(size=joint.theta.size))
-    again = layered.from_joint(other).joint()
-    states = all_states(joint.n_variables, joint.domain)
+def test_evidence_sums_the_hidden_units_out_of_complete_rows(layered):
+    family = layered.family
+    visible, everything = visible_codes(family), np.array(list(np.ndindex(*family.variables.sizes)), dtype=np.int8)
+    weights = layered.log_weights(everything)
+    found = family.log_evidence(layered.theta, family.layers[0].encode(visible))
+    for row, evidence in zip(visible, found, strict=True):
+        shown = (everything[:, : len(row)] == row).all(axis=1)
+        assert evidence == pytest.approx(np.logaddexp.reduce(weights[shown]), abs=1e-10)
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_any_joint_model_of_layers_is_one_of_them(layers, rng):
+    model = random_stack(LAYERS[layers], rng)
+    other = model.joint().replace(rng.normal(size=model.joint().theta.size))
+    again = model.replace(model.family.from_joint(other)).joint()
+    states = all_states(other.n_variables, other.domain)
     difference = again.log_weights(states) - other.log_weights(states)
     np.testing.assert_allclose(difference, difference[0], atol=1e-10)

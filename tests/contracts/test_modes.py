@@ -15,7 +15,7 @@ from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import FAMILIES, MODELS, BinaryUnits, CategoricalUnits, PairwiseModel, SpinUnits
-from gibbsian.models.family import Model
+from gibbsian.models.family import Layered, Model
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.models.mixtures.base import MixtureFamily
@@ -89,7 +89,7 @@ def model(request, rng):
 
 def visible_rows(model):
     """All rows of the columns as data."""
-    if hasattr(model, "layers"):
+    if isinstance(model.family, Layered):
         return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
     if isinstance(model.family, MixtureOfFamily):
         return gb.Dataset.read(all_states(5, gb.domain.BINARY), coding="binary")
@@ -178,13 +178,12 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
             model.family, BeliefNetworkFamily
         ):  # of which no energy of all units is known but that of its joint form
             continue
-        if hasattr(model, "layers"):
+        if isinstance(model.family, Layered):
             values = [
                 values_of(layer, part[None])
                 for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
             ]
-            energy = model.energy(values) if hasattr(model, "stacked") else model.energy(*values)
-            assert -energy[0] == pytest.approx(found.log_weights[0], abs=1e-9)
+            assert model.log_weights_of_values(*values)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
         else:
             whole_row = np.concatenate([found.rows[0], hidden])[None]
             assert model.log_weights(whole_row)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
@@ -280,7 +279,8 @@ def test_another_temperature_is_the_same_energies_over_it(model, rng):
     best = answers_about(cold).most_probable(known, Search(rng))
     drawn, _ = answers_about(cold).sample(200, rng)
     assert (drawn == best.rows[0]).all(axis=1).mean() > 0.9
-    whole, other = (m.joint() if hasattr(m, "layers") else m for m in (model, cold))
+    joint = isinstance(model.family, Layered)
+    whole, other = (m.family.joint(m.theta) if joint else m for m in (model, cold))
     states = all_states(whole.n_variables, whole.domain)
     np.testing.assert_allclose(0.02 * other.log_weights(states), whole.log_weights(states), atol=1e-9)
 

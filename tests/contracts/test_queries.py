@@ -18,7 +18,7 @@ from gibbsian.models.family import Model
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.variables import Variables
-from layered_systems import Machine, stack
+from layered_systems import network, random_stack
 from systems import all_states, exact_law, models_with_domains, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
@@ -28,16 +28,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning
 
 
 def restricted(rng, *layers):
-    size = layers[0].width + layers[1].width + layers[0].width * layers[1].width
-    return Machine(*layers, rng.normal(scale=0.8, size=size), 1.3)
+    return random_stack(layers, rng)
 
 
 def deep(rng, *layers):
-    zeros = stack(layers)
-    return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
+    return random_stack(layers, rng)
 
 
-def network(rng, *layers):
+def belief(rng, *layers):
     zeros = network(layers)
     return zeros.replace(rng.normal(scale=0.8, size=zeros.theta.size))
 
@@ -52,8 +50,8 @@ OTHERS = {
     "restricted-spin": (restricted, SpinUnits(3), SpinUnits(2)),
     "restricted-mixed": (restricted, CategoricalUnits((2, 3)), BinaryUnits(2)),
     "deep": (deep, BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)),
-    "belief-network": (network, SpinUnits(3), BinaryUnits(2), BinaryUnits(2)),
-    "belief-network-of-categories": (network, BinaryUnits(2), CategoricalUnits((2, 3)), SpinUnits(1)),
+    "belief-network": (belief, SpinUnits(3), BinaryUnits(2), BinaryUnits(2)),
+    "belief-network-of-categories": (belief, BinaryUnits(2), CategoricalUnits((2, 3)), SpinUnits(1)),
     "classes": (classes,),
 }
 PLAIN = {f"{name}-{domain.name}": (name, domain) for name, domain in models_with_domains(4)}

@@ -23,6 +23,7 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from preflights import preflight_graph
+from systems import dataset_of
 
 FULL = np.array(list(itertools.product([0, 1], repeat=3)))
 
@@ -221,6 +222,17 @@ def test_fit_memory_grows_with_the_dense_matrix_only_where_there_is_one():
     chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, n), gb.domain.BINARY)
     full = gb.PairwiseModel.zeros(gb.graphs.complete(n), gb.domain.BINARY)
     assert fit_memory(data, chain) < 8 * n**2 < fit_memory(data, full)
+
+
+def test_fit_memory_counts_the_matrix_of_all_values_where_they_are_few():
+    n, q = 80, 5
+    domain = gb.domain.Categories.of_values(range(q), n)
+    full, chain = (
+        gb.models.OrdinalModel.zeros(graph, domain) for graph in (gb.graphs.complete(n), gb.graphs.grid(1, n))
+    )
+    data = dataset_of(np.zeros((1, n), np.int8), domain)
+    vectors = 8 * 110 * (full.theta.size - chain.theta.size)
+    assert fit_memory(data, full) - fit_memory(data, chain) - vectors > 16 * (n * q) ** 2
 
 
 class TestTriangles:

@@ -378,9 +378,9 @@ class TestBeliefNetworkScores:
         zeros = network(layers)
         found = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
         together, errors = recognition_bounds(found, self.EVERY, 50, 0, common=True)
-        alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
+        alone = [recognition_bounds(found, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
-        assert (np.abs(together - network.log_evidence(self.EVERY)) < 5 * errors + 0.05).all()
+        assert (np.abs(together - found.log_evidence(self.EVERY)) < 5 * errors + 0.05).all()
 
     def test_rows_held_out_that_all_lack_cells_are_scored(self):
         X = np.where(self.X == 1, 1.0, 0.0)

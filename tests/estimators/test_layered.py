@@ -30,12 +30,12 @@ class TestGaussianUnits:
     def test_deviations_given_are_those_of_the_draws(self, temperature):
         rbm = RBM(2, visible="gaussian", deviations=[0.5, 4.0], temperature=temperature, max_iter=1, random_state=0)
         model = rbm.fit(self.X).model_
-        draws = model.draw_visible(np.zeros((20000, 2)), np.random.default_rng(0))
+        draws = model.family.draw(model.parts, 0, [None, np.zeros((20000, 2))], np.random.default_rng(0))
         np.testing.assert_allclose(draws.std(axis=0), [0.5, 4.0], rtol=0.02)
 
     def test_estimated_deviations_do_not_depend_on_the_temperature(self):
         cool, warm = (RBM(2, visible="gaussian", temperature=t, max_iter=1).fit(self.X).model_ for t in (1.0, 9.0))
-        np.testing.assert_allclose(warm.visible.deviations, cool.visible.deviations)
+        np.testing.assert_allclose(*(model.family.layers[0].deviations for model in (warm, cool)))
 
     @pytest.mark.parametrize("deviations", [[1.0], [[1.0, 1.0]], ["a", "b"], "wide", None, -1.0, [1.0, np.nan]])
     def test_wrong_deviations_are_shown_as_given(self, deviations):
@@ -127,12 +127,24 @@ def test_weights_of_one_change_nothing(name):
     np.testing.assert_array_equal(small_machine(name).fit(X[30:]).model_.theta, some.model_.theta)
 
 
-@pytest.mark.parametrize("name", ["rbm", "dbm"])
-@pytest.mark.parametrize(("first", "then"), list(itertools.permutations(PHASES, 2)))
+@pytest.mark.parametrize(
+    ("name", "first", "then"),
+    [
+        (name, *pair)
+        for name, phases in (("rbm", PHASES), ("dbm", [phase for phase in PHASES if phase != "smci"]))
+        for pair in itertools.permutations(phases, 2)
+    ],
+)
 def test_the_free_phase_may_change_between_chunks(name, first, then):
     told = small_machine(name, learner=gb.learners.Minibatch(free_phase=first)).partial_fit(bits())
     told.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
     assert told.result_.provenance["chunks"] == 2
+
+
+def test_spatial_integration_is_for_two_layers():
+    learner = gb.learners.Minibatch(free_phase="smci")
+    with pytest.raises(ArgumentError, match="machines of two layers"):
+        gb.DeepBoltzmannMachine((3, 2), learner=learner).fit(bits())
 
 
 @pytest.mark.parametrize("name", ["rbm", "dbm"])

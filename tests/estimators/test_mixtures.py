@@ -463,6 +463,20 @@ class TestFiles:
         fitted = GaussianMixture(np.int64(3), tol=np.float64(1e-5), random_state=np.int64(4)).fit(clouds)
         assert saved(fitted, tmp_path).get_params() == fitted.get_params()
 
+    def test_more_classes_than_codes_of_columns(self, tmp_path):
+        rows = np.random.default_rng(0).normal(size=(400, 2))
+        many = saved(HardKMeans(200, random_state=0).fit(rows), tmp_path)
+        assert many.model_.n_variables == 3
+        assert many.predict(rows).max() > 127
+        table = (rows[:, :1] * np.ones(9) > np.linspace(-2, 2, 9)).astype(int)
+        columns = saved(
+            MachineMixture(130, n_init=1, tol=1e9, random_state=0, start="random").fit(
+                np.random.default_rng(1).integers(0, 2, (300, 9))
+            ),
+            tmp_path,
+        )
+        assert np.isfinite(columns.score(table))
+
     def test_online_units_go_on_where_they_were(self, clouds, tmp_path):
         units = OnlineKMeans(2, normalize=False, random_state=0).partial_fit(clouds[:90])
         again = saved(units, tmp_path)

@@ -11,7 +11,7 @@ from gibbsian.expectations.block_chains import spatial_moments
 from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.layers.units import states_of
-from layered_systems import all_values, data_rows, joint_law, log_likelihood, random_machine, statistics_of
+from layered_systems import all_values, joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]
 
@@ -105,9 +105,9 @@ def test_phase_is_registered_and_follows_the_model(rng):
     v, h, law, _ = joint_law(model)
     phase = FREE_PHASES.create("smci", n_chains=4000, n_steps=2)
     assert phase == SpatialBlockChains(n_steps=2, n_chains=4000)
-    state = phase.init(model, data_rows(np.eye(5)), rng)
+    state = phase.init(model, lambda: None, rng)
     for _ in range(30):
-        moments, state = phase(model, state, np.eye(5), rng)
+        moments, state = phase(model.family, model.parts, state, [], rng)
     found = np.concatenate([moments.firsts[0], moments.firsts[1], moments.products[0].ravel()])
     assert np.abs(found - statistics_of(v, h, law)).max() < 4 * 0.5 / np.sqrt(4000)
 

@@ -129,8 +129,8 @@ def test_the_first_pass_hears_from_below_twice_but_at_the_top(rng):
     layers = (BinaryUnits(3), BinaryUnits(2), SpinUnits(2))
     template = stack(layers)
     model = stack(layers).replace(rng.normal(size=template.theta.size))
-    v = layers[0].enumerate(0, 8).astype(float)
-    first = expit((2 * v @ model.weights[0] + model.biases[1]) / 1.4)
-    top = np.tanh((first @ model.weights[1] + model.biases[2]) / 1.4)
+    v = all_values(layers[0])
+    first = expit(2 * v @ model.parts.weights[0] + model.biases[1])
+    top = np.tanh(first @ model.parts.weights[1] + model.biases[2])
     for found, expected in zip(upward_means(model.family, model.parts, v), (v, first, top), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)

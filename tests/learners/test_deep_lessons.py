@@ -46,7 +46,7 @@ class ExactPhase:
 
     def __call__(self, family, parts, state, fields, rng):
         theta = np.concatenate([part.ravel() for some in parts for part in some])
-        return FreeMoments(*family.split(exact_sums.moments(Model(family, theta)))), state
+        return FreeMoments(*family.split(exact_sums.layer_sums(Model(family, theta)).moments)), state
 
 
 def random_machine(layers, seed=0, scale=0.7):

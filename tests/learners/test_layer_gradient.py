@@ -11,7 +11,7 @@ from gibbsian.learners import Minibatch
 from gibbsian.learners.layer_gradient import GradientMaker, towards
 from gibbsian.models.family import Model
 from gibbsian.models.layers.units import states_of, values_of
-from layered_systems import PAIRS, data_rows, log_partition, moments, random_machine
+from layered_systems import PAIRS, data_rows, layer_sums, log_partition, random_machine
 
 FLOATS = ("float64", "float32")
 
@@ -25,7 +25,7 @@ class ExactPhase:
 
     def __call__(self, family, parts, state, fields, rng):
         theta = np.concatenate([part.ravel() for some in parts for part in some])
-        return FreeMoments(*family.split(moments(Model(family, theta)).astype(theta.dtype))), state
+        return FreeMoments(*family.split(layer_sums(Model(family, theta)).moments.astype(theta.dtype))), state
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))

@@ -27,7 +27,7 @@ def test_the_fixed_point_is_the_penalised_maximum(domain, rng):
     truth = random_model(gb.graphs.complete(3), rng, domain)
     data, start = sampled_data(truth, 300, rng), truth.replace(np.zeros_like(truth.theta))
     best = run(as_learner("mle", l2=0.1), start, data, rng, tol=1e-9).model.theta
-    learner = MomentMatching("exact", Ascent(learning_rate=1.5), l2=0.1)
+    learner = MomentMatching("exact", Ascent(learning_rate=0.4), l2=0.1)
     found = run(learner, start, data, rng, tol=1e-8, max_iter=2000)
     assert found.converged
     np.testing.assert_allclose(found.model.theta, best, atol=1e-6)

@@ -12,7 +12,7 @@ from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.inference.layer_sums import LayerAnswers
 from gibbsian.models.layers.units import as_units
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
-from layered_systems import Machine, restricted
+from layered_systems import restricted
 from systems import all_states, costs_of, exact_law, random_model, sampled_data
 
 
@@ -72,7 +72,7 @@ def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, doma
     layers = [as_units(domain.name, n) for n in (n_visible, n_hidden)]
     theta = rng.normal(size=restricted(*layers).theta.size)
     theta[n_visible - 1] += 90.0 * (n_visible == 7)
-    model = Machine(*layers, theta).joint()
+    model = restricted(*layers).replace(theta).joint()
     codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
     data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
     rows, calls = with_hidden(data, n_hidden), []

@@ -28,7 +28,7 @@ def test_pairs_that_do_not_interact_are_left_out(small):
 
 def test_two_layers_are_rows_and_columns(rbm):
     shown = couplings(rbm).images[0].get_array()
-    np.testing.assert_allclose(shown, rbm.model_.weights)
+    np.testing.assert_allclose(shown, rbm.model_.parts.weights[0])
 
 
 def test_norms_have_a_scale_from_zero():

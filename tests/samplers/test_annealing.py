@@ -160,7 +160,7 @@ def test_walkers_that_are_dealt_out_go_the_same_way(kind, rng):
         path = variable_path(random_model(gb.graphs.grid(2, 3), rng))
     else:
         layers = gb.models.BinaryUnits(4), gb.models.BinaryUnits(3)
-        machine = restricted(*layers, weights=rng.normal(size=(4, 3)))
+        machine = restricted(*layers, w=rng.normal(size=(4, 3)))
         path = gb.samplers.layer_path(machine, summed="visible", rng=rng)
     sizes = []
 

@@ -16,9 +16,9 @@ def test_steps_keep_the_exact_distribution(rng, visible, hidden):
     model = random_machine(visible, hidden, rng, 4, 3, scale=0.5)
     engine = exact(model)
     v, _ = engine.sample_layers(20_000, rng)
-    moved = BlockGibbs().step(model, BlockGibbs().init(model, 20_000, rng, v), rng, 3)[0].values
-    found = model.mean_statistics(moved, model.hidden_means(moved))
+    (moved,) = BlockGibbs().step(model, BlockGibbs().init(model, 20_000, rng, [v]), rng, 3)[0].values
     h = model.hidden_means(moved)
+    found = model.family.statistics_of([moved, h])
     rows = np.concatenate([moved, h, np.einsum("mi,mj->mij", moved, h).reshape(len(v), -1)], axis=1)
     error = rows.std(axis=0) / np.sqrt(20_000)
     assert (np.abs(found - engine.moments) < 4.5 * error + 1e-12).all()
@@ -44,5 +44,5 @@ def test_bad_arguments_are_refused(rng):
     model = random_machine("spin", "spin", rng)
     with pytest.raises(ArgumentError, match="thin=0"):
         draw_layers(model, 5, thin=0)
-    with pytest.raises(ArgumentError, match="values has shape"):
+    with pytest.raises(ArgumentError, match="values have shapes"):
         draw_layers(model, 5, n_chains=5, states=np.ones((4, 5)))

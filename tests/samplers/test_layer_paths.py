@@ -16,14 +16,14 @@ from layered_systems import PAIRS, all_values, log_partition, random_machine, re
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_path_ends_at_the_base_and_at_the_machine(rng, visible, hidden):
     model = random_machine(visible, hidden, rng)
-    base = IndependentUnits(rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width))
+    base = IndependentUnits((rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width)))
     path = layer_path(model, base)
     v = model.draw_visible(np.zeros((6, model.hidden.width)), rng)
     measure = model.visible.log_measure(v)
     products = path.features(v)
     np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.log_evidence(v), atol=1e-10)
-    hidden_sum = model.hidden.tempered(1.4).log_normaliser(base.hidden[None])[0]
-    np.testing.assert_allclose(path.log_weights(v, products, 0.0), v @ base.visible + hidden_sum, atol=1e-10)
+    hidden_sum = model.hidden.log_normaliser(base.fields[1][None])[0]
+    np.testing.assert_allclose(path.log_weights(v, products, 0.0), v @ base.fields[0] + hidden_sum, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["binary", "spin", "categorical"])
@@ -39,17 +39,17 @@ def test_base_rates_of_data_with_missing_cells():
     model = restricted(BinaryUnits(2), BinaryUnits(1))
     base = layer_path(model, gb.Dataset.read([[1, 1], [1, None], [0, 1], [0, None]], coding="binary")).base
     rates = 0.99 * np.array([0.5, 1.0 - 1e-12]) + 0.005
-    np.testing.assert_allclose(1 / (1 + np.exp(-base.visible)), rates, atol=1e-9)
+    np.testing.assert_allclose(1 / (1 + np.exp(-base.fields[0])), rates, atol=1e-9)
 
 
 def test_machine_without_weights_is_met_exactly(rng):
     model = random_machine("binary", "spin", rng)
-    model = restricted(model.visible, model.hidden, model.visible_biases, model.hidden_biases)
+    model = restricted(model.visible, model.hidden, *model.biases)
     interval = log_partition_interval(
         layer_path(model, "biases"), annealing=Annealing(20, 10), rng=0, burn_in=5, warn=False
     )
     assert interval.forward.log_partition == pytest.approx(log_partition(model), abs=0.5)
-    base = IndependentUnits(model.visible_biases, model.hidden_biases)
+    base = IndependentUnits(tuple(model.biases))
     interval = log_partition_interval(layer_path(model, base), annealing=Annealing(20, 10), rng=0, burn_in=5)
     assert interval.lower == pytest.approx(log_partition(model), abs=1e-10)
     assert interval.upper == pytest.approx(log_partition(model), abs=1e-10)
@@ -84,7 +84,7 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
 
 def test_adapted_ladder_narrows_the_errors():
     """All is decided at small inverse temperatures, where an even ladder has few steps."""
-    model = restricted(SpinUnits(10), SpinUnits(10), weights=np.full((10, 10), 1.0))
+    model = restricted(SpinUnits(10), SpinUnits(10), w=np.full((10, 10), 1.0))
     plain, path = Annealing(100, 60), layer_path(model, "biases")
     adapted = plain.adapted(path, rng=0)
     assert len(adapted.ladder) == 61
@@ -104,8 +104,8 @@ def test_bad_arguments_are_refused(rng):
         layer_path(model, summed="both")
     with pytest.raises(ArgumentError, match="base='data'"):
         layer_path(model, "data")
-    with pytest.raises(ArgumentError, match="hidden fields"):
-        layer_path(model, IndependentUnits(np.zeros(5), np.zeros(1)))
+    with pytest.raises(ArgumentError, match="fields"):
+        layer_path(model, IndependentUnits((np.zeros(5), np.zeros(1))))
     with pytest.raises(ArgumentError, match="rows of 5 visible units"):
         Annealing(betas=2).reverse(model, np.ones((4, 3)))
     with pytest.raises(ArgumentError, match=r"states holds 0\.0 for unit 0: units take -1 and 1"):

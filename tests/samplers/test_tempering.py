@@ -15,7 +15,7 @@ KINDS = [("binary", "binary"), ("spin", "spin"), ("categorical", "binary")]
 
 def start_at_the_distributions(path, ladder, n_chains, rng) -> TemperedState:
     """Every copy drawn from the distribution of its own inverse temperature."""
-    v = all_values(path.machine.visible)
+    v = all_values(path.stack.family.layers[0])
     copies = []
     for beta in ladder:
         log_weights = path.log_weights(v, path.features(v), beta)
@@ -26,8 +26,8 @@ def start_at_the_distributions(path, ladder, n_chains, rng) -> TemperedState:
 
 @pytest.mark.parametrize(("visible", "hidden"), KINDS)
 def test_every_temperature_keeps_its_distribution(rng, visible, hidden):
-    model = random_machine(visible, hidden, rng, 4, 3, scale=1.0, temperature=1.2)
-    base = IndependentUnits(rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width))
+    model = random_machine(visible, hidden, rng, 4, 3, scale=1.0)
+    base = IndependentUnits((rng.normal(size=model.visible.width), rng.normal(size=model.hidden.width)))
     sampler = Tempering(betas=np.array([0.0, 0.4, 0.8, 1.0]))
     n_chains = 20_000
     path, v = layer_path(model, base), all_values(model.visible)
@@ -58,13 +58,13 @@ def test_swap_rates_are_those_of_the_exact_distributions(rng):
 
 def two_modes() -> Machine:
     """All spins up or all down, and nothing between."""
-    return restricted(SpinUnits(20), SpinUnits(10), weights=np.full((20, 10), 0.35))
+    return restricted(SpinUnits(20), SpinUnits(10), w=np.full((20, 10), 0.35))
 
 
 def test_crosses_between_modes_where_plain_chains_do_not():
     model, rng = two_modes(), np.random.default_rng(0)
     start = np.ones((200, 20))
-    plain = BlockGibbs().step(model, BlockGibbs().init(model, 200, rng, start), rng, 300)[0].values
+    plain = BlockGibbs().step(model, BlockGibbs().init(model, 200, rng, [start]), rng, 300)[0].values[0]
     sampler, path = Tempering(betas=10), layer_path(model, "biases")
     state, info = sampler.step(path, sampler.init(path, 200, rng, start), rng, 300)
     assert (plain.mean(axis=1) > 0).mean() > 0.95

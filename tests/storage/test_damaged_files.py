@@ -12,6 +12,7 @@ from damaged_files import GOOD, outcomes, written
 from estimator_samples import small, table
 from gibbsian.errors import ArgumentError, FileFormatError, TooExpensiveError
 from gibbsian.models.base import MODELS
+from gibbsian.models.family import FAMILIES
 from gibbsian.models.file_parts import Tensor, parts_of
 from gibbsian.storage import pack, read_model, unpack
 
@@ -160,7 +161,7 @@ def test_every_model_declares_the_shapes_of_its_arrays(name):
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_numbers_of_single_precision_are_finite_too(number):
-    theta = parts_of(MODELS.factory("restricted"))["theta"]
+    theta = parts_of(FAMILIES.factory("stack"))["theta"]
     theta.check("theta", np.ones(3, np.float32), {})
     with pytest.raises(ArgumentError, match="theta holds numbers"):
         theta.check("theta", np.array([0.0, number], np.float32), {})

@@ -101,7 +101,8 @@ def _k_means(points: np.ndarray) -> Any:
 
 
 def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
-    return _k_means(points).from_means(means).nearest(points)
+    steps = _k_means(points)
+    return steps.e_step(steps.from_means(means)).memory.labels
 
 
 def _half_steps(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,6 +34,7 @@ from gibbsian.data.pairs import check_pairs
 from gibbsian.errors import GraphError
 from gibbsian.graphs import Graph
 from gibbsian.models import Model
+from gibbsian.models.conditionals.tables import one_hot_is_faster
 from gibbsian.resources import BLOCK_CELLS, LEAST_ROWS
 
 
@@ -139,11 +140,13 @@ def fit_memory(data: Dataset, model: Model, block_cells: int = BLOCK_CELLS) -> i
     """
     threads = n_threads()
     # with many values a variable has a column for each of them
-    width = data.n_variables if model.domain.two_valued else int(model.domain.cardinalities(data.n_variables).sum())
+    two_valued, sizes = model.domain.two_valued, model.domain.cardinalities(data.n_variables)
+    width = data.n_variables if two_valued else int(sizes.sum())
     rows = min(max(block_cells // data.n_variables, LEAST_ROWS), data.n_states)
     cells = rows * width * threads
     # couplings and a product of the gradient on each thread; edges, CSR and indices of the graph weigh as much
-    matrices = (1 + threads) * width**2 if getattr(model, "is_dense", False) else 0
+    dense = getattr(model, "is_dense", False) if two_valued else one_hot_is_faster(sizes, model.graph)
+    matrices = (1 + threads) * width**2 if dense else 0
     graph = 10 * model.graph.n_edges
     vectors = 110 * model.theta.size  # twenty pairs of L-BFGS, once more while they are shifted, and trial points
     return data.nbytes + 8 * (4 * cells + matrices + graph + vectors)

@@ -1,4 +1,4 @@
-"""Whether to believe a result. Depends on models and what stands above them."""
+"""Convergence of chains, existence of maxima, moments of data, and bounds on log Z and likelihoods."""
 
 from gibbsian.startup import attach
 

@@ -1,9 +1,9 @@
-"""log Z between two sides: annealed importance sampling there and back, and tempered chains beside it.
+"""Bounds on log Z by annealed importance sampling, forward and in reverse, checked by tempered chains.
 
-The way to the model gives an estimate of log Z that is too small in expectation, the way back one that is too large.
-Where they meet both are right; where they do not, the truth lies between, as far as the way back started at states of
-the model. Whether it did the two runs cannot tell, so tempered chains give the states, and an estimate of their own
-from the bridges between neighbouring places (`gibbsian.samplers.bridges`): two methods are to agree.
+The forward run to the model gives an estimate of log Z that is too small in expectation, the reverse run one that is
+too large. If they agree both are right; otherwise log Z lies between them, provided that the reverse run started at
+states of the model. The two runs cannot show whether it did. So tempered chains provide these states, and a separate
+estimate from the bridges between neighbouring temperatures (`gibbsian.samplers.bridges`): both methods must agree.
 """
 
 from __future__ import annotations

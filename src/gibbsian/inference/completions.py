@@ -40,15 +40,15 @@ class Completions:
         totals = np.add.reduceat(weights, self.starts)
         return top + np.log(totals), weights / totals[self.row]
 
-    def cell_probabilities(self, model: Model) -> np.ndarray:
+    def cell_probabilities(self, model: Model, domain: AnyDomain) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells, in columns like `value_indicators`."""
         _, posterior = self.posterior(model)
-        codes, n_rows = model.domain.to_codes(self.states), len(self.starts)
+        codes, n_rows = domain.to_codes(self.states), len(self.starts)
         tables = [
             np.bincount(self.row * size + codes[:, i], posterior, minlength=n_rows * size).reshape(n_rows, size)
-            for i, size in enumerate(model.domain.cardinalities(model.n_variables))
+            for i, size in enumerate(domain.cardinalities(codes.shape[1]))
         ]
-        return np.hstack([table[:, 1:] for table in tables] if model.domain.two_valued else tables)
+        return np.hstack([table[:, 1:] for table in tables] if domain.two_valued else tables)
 
 
 def value_offsets(domain: AnyDomain, n_variables: int) -> np.ndarray:

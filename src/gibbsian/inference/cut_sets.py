@@ -12,7 +12,7 @@ from gibbsian.backends.numba import pairwise as pairwise_kernels
 from gibbsian.backends.parallel import WORTH_THREADS, in_slices, map_in_order
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
-from gibbsian.models import PairwiseModel
+from gibbsian.inference.contract import codes_of, levels_of
 from gibbsian.models.ising import Ising
 from gibbsian.resources import row_blocks
 
@@ -89,7 +89,7 @@ class CutSets:
             log_evidence[block], means, extra = self._part(block)._sum_out(ising, weights[block])
             statistics += factorised_statistics(family, means, weights[block])
             # products of 0/1 values change by a quarter of what those of spins do
-            statistics[family.n_biases :] += extra * (family.domain.gap / SPIN.gap) ** 2
+            statistics[family.n_biases :] += extra * (np.ptp(levels_of(family)[0]) / SPIN.gap) ** 2  # type: ignore[index]
         return log_evidence, statistics
 
     def _part(self, block: slice) -> CutSets:
@@ -120,8 +120,8 @@ class CutSets:
 
 def split_by_cut(family: Any, x: np.ndarray, missing: np.ndarray | None) -> tuple[np.ndarray, CutSets, np.ndarray]:
     """Return the numbers of the rows that a small cut set makes independent, these rows, and the others' numbers."""
-    if x.shape[1] != family.n_variables:  # the kernels do not look
-        raise ArgumentError(f"the data has {x.shape[1]} variables but the model has {family.n_variables}")
+    if x.shape[1] != family.graph.n_nodes:  # the kernels do not look
+        raise ArgumentError(f"the data has {x.shape[1]} variables but the model has {family.graph.n_nodes}")
     lacking = np.zeros(x.shape, bool) if missing is None else missing
     n_missing = lacking.sum(axis=1)
     pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(lacking)[1].copy()
@@ -134,27 +134,26 @@ def split_by_cut(family: Any, x: np.ndarray, missing: np.ndarray | None) -> tupl
     return np.flatnonzero(light), together, np.flatnonzero(~light)
 
 
-def factorised_statistics(model: PairwiseModel, spin_means: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def factorised_statistics(family: Any, spin_means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Return ``sum_r shares[r] E_r[S]`` where the variables of row r are independent with these means as spins."""
-    domain = model.domain
-    values = domain.low + domain.gap * (spin_means + 1.0) / 2.0
+    low, high = levels_of(family)[0]  # type: ignore[index]  # which families of spins have
+    values = low + (high - low) * (spin_means + 1.0) / 2.0
 
     def sums(block: slice) -> np.ndarray:
         right = values[block]
         left = right * shares[block, None]
-        if model.is_dense:
-            pairs = pairwise_kernels.gather_edges(left.T @ right, model.graph.edges, False)
+        if family.is_dense:
+            pairs = pairwise_kernels.gather_edges(left.T @ right, family.graph.edges, False)
         else:
-            pairs = pairwise_kernels.edge_products(left, right, model.graph.edges)
-        return np.concatenate([left.sum(axis=0), pairs]) if model.bias else pairs
+            pairs = pairwise_kernels.edge_products(left, right, family.graph.edges)
+        return np.concatenate([left.sum(axis=0), pairs]) if family.bias else pairs
 
-    totals = np.zeros(model.theta.size)
+    totals = np.zeros(family.n_parameters)
     for part in map_in_order(sums, row_blocks(*values.shape)):
         totals += part
     return totals
 
 
-def to_spins(model: PairwiseModel, states: np.ndarray) -> np.ndarray:
-    """Return a copy of the states as -1 and +1."""
-    low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
-    return (states - low) * scale + np.int8(SPIN.low)
+def to_spins(family: Any, x: np.ndarray) -> np.ndarray:
+    """Return a copy of rows as -1 and +1."""
+    return np.asarray(2 * codes_of(family, x) - 1, dtype=np.int8)

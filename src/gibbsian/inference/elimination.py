@@ -12,6 +12,7 @@ from gibbsian.backends.numba import elimination as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
+from gibbsian.inference.contract import sizes_of
 from gibbsian.inference.engine import ENGINES, Cost, Engine, check_n_samples, check_nodes
 from gibbsian.inference.ising_answers import IsingAnswers
 from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, least_entries, plan_elimination
@@ -85,7 +86,7 @@ class Elimination(Engine):
         """The order of elimination and what follows from it."""
         if self.cost.plan is None:
             raise TooExpensiveError(
-                f"eliminating {self.family.n_variables} variables would take {self.cost.describe()}",
+                f"eliminating {sizes_of(self.family).size} variables would take {self.cost.describe()}",
                 "use sampling or pseudolikelihood",
             )
         return self.cost.plan

@@ -12,9 +12,8 @@ import numpy as np
 
 from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.inference.contract import model_at, sizes_of
 from gibbsian.models import Model
-from gibbsian.models.base import ExponentialFamily
-from gibbsian.models.family import Model as Pair
 from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes, memory_limit
 
@@ -167,8 +166,7 @@ class ExactAnswers(ABC, Generic[AnyEngine]):
     @cached_property
     def model(self) -> Any:
         """The distribution asked about."""
-        family = self.engine.family
-        return family.replace(self.theta) if isinstance(family, ExponentialFamily) else Pair(family, self.theta)
+        return model_at(self.engine.family, self.theta)
 
     def checked(self) -> Self:
         """Return the answers, or refuse them where sums are no integrals (see `quadrature`)."""
@@ -293,7 +291,7 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
             return engine(family, max_seconds, cost)
     by_engine = ", or ".join(cost.describe() for cost, _ in offers)
     raise TooExpensiveError(
-        f"exact inference on {len(family.variables)} variables would take {by_engine}, but "
+        f"exact inference on {sizes_of(family).size} variables would take {by_engine}, but "
         f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
         instead,
     )

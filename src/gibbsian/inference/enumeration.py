@@ -129,9 +129,9 @@ class EnumerationAnswers(IsingAnswers[Enumeration]):
         first, second = np.empty(n), np.empty((n, n))
         first[:n_high], second[:n_high, :n_high] = kernels.fold_second_moments(masses.copy(), n_high)
         first[n_high:], second[n_high:, n_high:] = kernels.fold_second_moments(columns.copy(), n - n_high)
-        for j, moments in enumerate(row_moments.copy(), start=n_high):
-            kernels.fold_moments(moments, second[j, :n_high])
-            second[:n_high, j] = second[j, :n_high]
+        if n_high:
+            second[n_high:, :n_high] = kernels.fold_cross_moments(row_moments, n_high)
+            second[:n_high, n_high:] = second[n_high:, :n_high].T
         total = masses.sum()
         return first / total, second / total
 

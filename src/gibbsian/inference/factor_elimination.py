@@ -13,6 +13,7 @@ import numpy as np
 from gibbsian.backends.numba import factor_tables as kernels
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
+from gibbsian.inference.contract import graph_of, sizes_of
 from gibbsian.inference.engine import ENGINES, Cost, Engine
 from gibbsian.inference.log_tables import Axes, add_up, marginals
 from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, least_entries, log_clique_sizes, plan_elimination
@@ -40,15 +41,15 @@ def _price(family: Any) -> Cost:
     messages = cliques / np.array(cardinalities)[plan.order]
     seconds = _seconds(family, cliques.sum())
     # all messages with the probabilities on the way down, a clique's table with its parts, and the lists around them
-    n_numbers = 2 * messages.sum() + 3 * cliques.max() + 4 * family.theta.size + 200 * graph.n_nodes
+    n_numbers = 2 * messages.sum() + 3 * cliques.max() + 4 * family.n_parameters + 200 * graph.n_nodes
     return Cost("elimination", seconds, float(8 * n_numbers), plan.width, plan=plan)
 
 
 def _free_part(family: Any) -> tuple[Graph, tuple[int, ...]]:
     """The graph between the variables with more than one value, and their numbers of values."""
-    cardinalities = family.domain.cardinalities(family.n_variables)
+    cardinalities, whole = sizes_of(family), graph_of(family)
     free = np.flatnonzero(cardinalities > 1)
-    graph = family.graph if len(free) == len(cardinalities) else family.graph.subgraph(free)[0]
+    graph = whole if len(free) == len(cardinalities) else whole.subgraph(free)[0]
     return graph, tuple(cardinalities[free].tolist())
 
 
@@ -103,7 +104,7 @@ class FactorElimination(Engine):
         plan = offer.plan or (None if offer.lower_bound else plan_elimination(*_free_part(self.family)))
         if plan is None:
             raise TooExpensiveError(
-                f"eliminating {self.family.n_variables} variables would take {offer.describe()}",
+                f"eliminating {sizes_of(self.family).size} variables would take {offer.describe()}",
                 "use sampling or pseudolikelihood",
             )
         return plan

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gibbsian.inference.contract import levels_of, rows_of
 from gibbsian.inference.engine import AnyEngine, ExactAnswers
 from gibbsian.models.ising import Ising
 
@@ -54,10 +55,9 @@ class IsingAnswers(ExactAnswers[AnyEngine]):
 
     @property
     def _middle_and_half(self) -> tuple[float, float]:
-        domain = self.engine.family.domain
-        return (domain.low + domain.high) / 2, domain.gap / 2
+        low, high = levels_of(self.engine.family)[0]  # type: ignore[index]  # which families of spins have
+        return (low + high) / 2, (high - low) / 2
 
     def values(self, is_high: np.ndarray) -> np.ndarray:
-        """Turn bits into values of the domain."""
-        domain = self.engine.family.domain
-        return np.where(is_high, np.int8(domain.high), np.int8(domain.low))
+        """Turn bits into rows of the family."""
+        return rows_of(self.engine.family, is_high.astype(np.int8))

@@ -21,6 +21,7 @@ from gibbsian.inference.completions import (
     value_indicators,
     value_offsets,
 )
+from gibbsian.inference.contract import domain_of, model_at, sizes_of
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.engine import Engine, ExactAnswers, plan_exact, predict_cost
 from gibbsian.models.family import Layered
@@ -113,7 +114,7 @@ def split_rows(family: Any, x: np.ndarray, missing: np.ndarray | None) -> Split:
     """Say which rows are summed together, and bind them."""
     if is_ising(family):
         return Split(*split_by_cut(family, x, missing))
-    counts = count_completions(family.domain, missing, len(x))
+    counts = count_completions(domain_of(family), missing, len(x))
     light, heavy = np.flatnonzero(counts <= MOST_LISTED), np.flatnonzero(counts > MOST_LISTED)
     return Split(light, Listed(family, x[light], None if missing is None else missing[light]), heavy)
 
@@ -160,7 +161,7 @@ class InParts:
 
     def cell_probabilities(self, theta: np.ndarray) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells."""
-        columns = value_columns(self.family, np.arange(self.family.n_variables))
+        columns = value_columns(self.family, np.arange(sizes_of(self.family).size))
         probabilities = np.empty((self.n_rows, len(columns)))
         for which, part in self.parts:
             probabilities[which] = part.cell_probabilities(theta)
@@ -192,16 +193,16 @@ class Listed:
 
     @cached_property
     def _counts(self) -> np.ndarray:
-        return count_completions(self.family.domain, self.missing, len(self.x))
+        return count_completions(domain_of(self.family), self.missing, len(self.x))
 
     @property
     def seconds(self) -> float:
         """Predicted time of one evaluation."""
-        return float(self._counts.sum()) * self.family.theta.size * LISTED_SECONDS
+        return float(self._counts.sum()) * self.family.n_parameters * LISTED_SECONDS
 
     @cached_property
     def _kept(self) -> Completions:
-        return complete_in_all_ways(self.family.domain, self.x, self.missing)
+        return complete_in_all_ways(domain_of(self.family), self.x, self.missing)
 
     def _blocks(self) -> Iterator[tuple[slice, Completions]]:
         """Yield rows with their completions; all at once, and kept, where there is room."""
@@ -212,16 +213,16 @@ class Listed:
         ends = [*(1 + np.flatnonzero(np.diff(block))).tolist(), self.n_rows]
         for rows in map(slice, [0, *ends], ends):
             missing = None if self.missing is None else self.missing[rows]
-            yield rows, complete_in_all_ways(self.family.domain, self.x[rows], missing)
+            yield rows, complete_in_all_ways(domain_of(self.family), self.x[rows], missing)
 
     def log_evidence(self, theta: np.ndarray) -> np.ndarray:
         """Return the log of the summed weights of each row's completions."""
-        model = self.family.replace(theta)
+        model = model_at(self.family, theta)
         return np.concatenate([np.empty(0), *(listed.posterior(model)[0] for _, listed in self._blocks())])
 
     def expect(self, theta: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's log-evidence, and the weighted sum of their expected statistics."""
-        model, evidence, statistics = self.family.replace(theta), np.empty(self.n_rows), np.zeros(np.size(theta))
+        model, evidence, statistics = model_at(self.family, theta), np.empty(self.n_rows), np.zeros(np.size(theta))
         for rows, listed in self._blocks():
             evidence[rows], probabilities = listed.posterior(model)
             shares = probabilities * weights[rows][listed.row]
@@ -233,8 +234,8 @@ class Listed:
 
     def cell_probabilities(self, theta: np.ndarray) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells."""
-        model = self.family.replace(theta)
-        tables = [listed.cell_probabilities(model) for _, listed in self._blocks()]
+        model = model_at(self.family, theta)
+        tables = [listed.cell_probabilities(model, domain_of(self.family)) for _, listed in self._blocks()]
         return np.concatenate(tables)
 
 
@@ -269,12 +270,12 @@ class OneByOne:
     @property
     def seconds(self) -> float:
         """Predicted time of one evaluation, by the row that lacks most."""
-        heaviest = int(count_completions(self.family.domain, self.missing, self.n_rows).argmax())
+        heaviest = int(count_completions(domain_of(self.family), self.missing, self.n_rows).argmax())
         return self.n_rows * (ROW_SECONDS + predict_cost(self._given(heaviest).family).seconds)
 
     def _given(self, row: int) -> Given[Any]:
         present = np.flatnonzero(~self.missing[row])
-        return self.family.given(present, given_codes(self.family.domain, self.x[row])[present])
+        return self.family.given(present, given_codes(domain_of(self.family), self.x[row])[present])
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -325,7 +326,7 @@ class OneByOne:
 
     def cell_probabilities(self, theta: np.ndarray) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells."""
-        probabilities = value_indicators(self.family.domain, self.x)
+        probabilities = value_indicators(domain_of(self.family), self.x)
         for each in counted(self.conditionals(theta), "rows one by one", self.n_rows):
             columns = value_columns(self.family, np.flatnonzero(self.missing[each.row]))
             probabilities[each.row, columns] = value_probabilities(self.answers(each))
@@ -356,7 +357,7 @@ class Conditional(NamedTuple):
 
 def value_probabilities(answers: ExactAnswers[Any]) -> np.ndarray:
     """Return the probabilities of the values of all variables, in columns like `value_indicators`."""
-    domain, n = answers.engine.family.domain, answers.engine.family.n_variables
+    domain, n = domain_of(answers.engine.family), sizes_of(answers.engine.family).size
     if isinstance(domain, Domain):
         return (answers.means - domain.low) / domain.gap
     return np.concatenate([answers.marginal([node]) for node in range(n)])
@@ -364,9 +365,9 @@ def value_probabilities(answers: ExactAnswers[Any]) -> np.ndarray:
 
 def value_columns(family: Any, variables: np.ndarray) -> np.ndarray:
     """Return where the probabilities of some variables' values stand, in columns like `value_indicators`."""
-    if family.domain.two_valued:
+    if domain_of(family).two_valued:
         return variables
-    offsets = value_offsets(family.domain, family.n_variables)
+    offsets = value_offsets(domain_of(family), sizes_of(family).size)
     return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in variables])
 
 
@@ -397,12 +398,12 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
 
     The states that are summed one by one share `max_seconds`, but each may take one.
     """
-    if not data.has_missing:
-        return model.log_weights(data.states)
     if isinstance(model.family, Layered):  # rows of a machine of two layers are sums over one of them
         from gibbsian.inference.layer_missing import layer_evidence
 
         return layer_evidence(model, data)
+    if not data.has_missing:
+        return model.log_weights(data.states)
     rows = model.family, data.states, data.missing
     split = split_rows(*rows)
     each = max(1.0, max_seconds / max(1, len(split.heavy)))

@@ -10,8 +10,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
+from gibbsian.inference.contract import (
+    factors_of,
+    graph_of,
+    has_quadrature,
+    levels_of,
+    log_weight_table,
+    rows_of,
+    sizes_of,
+)
 from gibbsian.inference.engine import ENGINES, AnyEngine, Cost, Engine, ExactAnswers, check_n_samples, check_nodes
 from gibbsian.inference.log_tables import Axes, LogTables, add_up, digits, marginals
 from gibbsian.inference.quadrature import N_CONFIGURATIONS, SEED, require_resolved
@@ -41,8 +49,9 @@ def has_transform(family: Any) -> bool:
 
 def table_seconds(family: Any) -> float:
     """Predict how long the tables of a family's factors take to put together and to take apart again."""
-    n_scopes = family.n_variables + family.graph.n_edges  # about: factors are not listed before it is known they fit
-    return float(1e-4 + SECONDS_PER_SCOPE * n_scopes + SECONDS_PER_PARAMETER * family.theta.size)
+    graph = graph_of(family)
+    n_scopes = graph.n_nodes + graph.n_edges  # about: factors are not listed before it is known they fit
+    return float(1e-4 + SECONDS_PER_SCOPE * n_scopes + SECONDS_PER_PARAMETER * family.n_parameters)
 
 
 class FactorAnswers(ExactAnswers[AnyEngine]):
@@ -54,17 +63,19 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     @cached_property
     def tables(self) -> LogTables:
         """The factors."""
-        return LogTables.of(self.model.factors())
+        return LogTables.of(factors_of(self.engine.family, self.theta))
 
     @cached_property
     def _cardinalities(self) -> np.ndarray:
         """Number of values of every variable of the model."""
-        return self.model.domain.cardinalities(self.model.n_variables)
+        return sizes_of(self.engine.family)
 
     def checked(self) -> Self:
         """Return the answers, or refuse them where few nodes hold a density of real variables."""
-        if isinstance(self.model.domain, Continuum):
-            require_resolved(self.model.factors(), self.draw(N_CONFIGURATIONS, np.random.default_rng(SEED)))
+        if has_quadrature(self.engine.family):
+            require_resolved(
+                factors_of(self.engine.family, self.theta), self.draw(N_CONFIGURATIONS, np.random.default_rng(SEED))
+            )
         return self
 
     # -- what subclasses compute ---------------------------------------------------------------------------------------
@@ -94,11 +105,11 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     @cached_property
     def moments(self) -> np.ndarray:
         """The expected sufficient statistics, in the layout of theta."""
-        return self.model.statistics_from(self._marginal)
+        return self.engine.family.statistics_from(self._marginal)
 
     def marginal(self, nodes: Iterable[int]) -> np.ndarray:
         """Return the joint probabilities of some variables, an axis for each in the order given, indexed by codes."""
-        return self._marginal(tuple(check_nodes(nodes, self.model.n_variables).tolist()))
+        return self._marginal(tuple(check_nodes(nodes, self._cardinalities.size).tolist()))
 
     def _marginal(self, nodes: tuple[int, ...]) -> np.ndarray:
         wanted = [self._number[node] for node in nodes]
@@ -114,7 +125,7 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     @cached_property
     def _number(self) -> list[int]:
         """The number inside of each variable, -1 for one with a single value."""
-        number = np.full(self.model.n_variables, -1)
+        number = np.full(self._cardinalities.size, -1)
         number[self.tables.kept] = np.arange(len(self.tables.kept))
         return number.tolist()
 
@@ -146,7 +157,7 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
     @cached_property
     def second_moments(self) -> np.ndarray:
         """The matrix E[x_i x_j] of all pairs, where the values are numbers."""
-        levels, n, kept = self._levels(), self.model.n_variables, self.tables.kept
+        levels, n, kept = self._levels(), self._cardinalities.size, self.tables.kept
         require_memory(24.0 * n**2, f"the matrix of second moments of {n} variables", "ask for `moments`")
         second = np.outer(self.means, self.means)  # right where one of the two has a single value
         second[np.ix_(kept, kept)] = self.kept_products([levels[node] for node in kept])
@@ -154,18 +165,18 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
         return second
 
     def _levels(self) -> tuple[np.ndarray, ...]:
-        domain = self.model.domain
-        if getattr(domain, "values", ()) is None:
+        levels = levels_of(self.engine.family)
+        if levels is None:
             raise ArgumentError(
                 "categories have no means, because they are not numbers",
                 "ask for marginal(nodes), the probabilities of their values",
             )
-        return domain.levels(self.model.n_variables)
+        return levels
 
     @cached_property
     def mode(self) -> tuple[np.ndarray, float]:
         """A state of largest probability and its log-probability."""
-        if isinstance(self.model.domain, Continuum):
+        if has_quadrature(self.engine.family):
             raise ArgumentError(
                 "nodes of continuous variables are weighted, so none is a mode", "ask `most_probable` of a machine"
             )
@@ -174,16 +185,16 @@ class FactorAnswers(ExactAnswers[AnyEngine]):
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent states."""
-        n_samples, n = check_n_samples(n_samples), self.model.n_variables
+        n_samples, n = check_n_samples(n_samples), self._cardinalities.size
         numbers = n_samples * 8.0 * (2 * max(self.tables.cardinalities, default=1) + 8)
         require_memory(4.0 * n_samples * n + numbers, f"{n_samples} samples of {n} variables", "draw fewer at a time")
         return self._states(self.draw(n_samples, rng))
 
     def _states(self, codes: np.ndarray) -> np.ndarray:
         """Turn codes of the variables that are kept into states of the model."""
-        every = np.zeros((len(codes), self.model.n_variables), np.int8)
+        every = np.zeros((len(codes), self._cardinalities.size), np.int8)
         every[:, self.tables.kept] = codes
-        return self.model.domain.from_codes(every)
+        return rows_of(self.engine.family, every)
 
 
 @ENGINES.register("table-enumeration")
@@ -215,11 +226,11 @@ class TableEnumeration(Engine):
         transform = has_transform(family)
         if not (transform or needs_factors(family)):
             return None
-        exponent = float(np.log2(family.domain.cardinalities(family.n_variables)).sum())
+        exponent = float(np.log2(sizes_of(family)).sum())
         n_states = 2.0 ** min(exponent, LARGEST_EXPONENT)
-        own = 1e-4 + SECONDS_PER_TRANSFORMED * family.theta.size if transform else table_seconds(family)
+        own = 1e-4 + SECONDS_PER_TRANSFORMED * family.n_parameters if transform else table_seconds(family)
         # the table of states, and while it is built or summed up halves, quarters ... of it
-        n_bytes = 8.0 * (2 * n_states + 4 * family.theta.size)
+        n_bytes = 8.0 * (2 * n_states + 4 * family.n_parameters)
         bound = exponent > LARGEST_EXPONENT
         return Cost("enumeration", own + SECONDS_PER_STATE * n_states, n_bytes, lower_bound=bound)
 
@@ -247,7 +258,7 @@ class TableAnswers(FactorAnswers[TableEnumeration]):
     def _distribution(self) -> tuple[np.ndarray, float, int]:
         """Probabilities of all states, log Z without the constant, and the first of the most probable states."""
         if self.engine.transforms:
-            table = np.array(self.model.log_weight_table()).reshape(self.tables.cardinalities)
+            table = log_weight_table(self.engine.family, self.theta).reshape(self.tables.cardinalities)
             scale = float(np.abs(self.theta).sum())
         else:
             table = add_up(self.tables.cardinalities, list(self.tables.tables.items()))
@@ -269,7 +280,7 @@ class TableAnswers(FactorAnswers[TableEnumeration]):
     def moments(self) -> np.ndarray:
         """The expected sufficient statistics, in the layout of theta."""
         if self.engine.transforms:
-            return self.model.statistics_from_table(self._distribution[0].ravel())
+            return self.engine.family.statistics_from_table(self._distribution[0].ravel())
         return super().moments
 
     @cached_property

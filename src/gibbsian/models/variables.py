@@ -13,9 +13,6 @@ from gibbsian.domain import AnyDomain, Categories, Continuum, Domain
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.models.states import check_values, real_numbers, whole_numbers
 
-# Rows are int8.
-MAX_VALUES = 127
-
 
 def fields_alone(self: object) -> dict[str, object]:
     """Return the fields of a dataclass, for pickles: plans and tables that it keeps are not sent to other processes.
@@ -35,7 +32,7 @@ class Variables:
     Parameters
     ----------
     sizes : tuple of int
-        Number of values of each variable, from 1 to 127; 0 for a real number.
+        Number of values of each variable, from 1 on (columns of data have no more than 127); 0 for a real number.
     scores : tuple of tuple of float, optional
         The numbers that stand for the codes of each variable in products: ``(-1, 1)`` for spins, ``(0, 1)`` for binary
         variables. None where values are categories without order.
@@ -56,8 +53,8 @@ class Variables:
 
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
-            if not 0 <= size <= MAX_VALUES:
-                raise ArgumentError(f"gives variable {i} {size} values, not 1 to {MAX_VALUES}", argument="sizes")
+            if size < 0:
+                raise ArgumentError(f"gives variable {i} {size} values", argument="sizes")
         if self.scores is not None and tuple(map(len, self.scores)) != self.sizes:
             raise ArgumentError("must hold one number for each value of each variable", argument="scores")
 

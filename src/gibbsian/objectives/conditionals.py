@@ -21,6 +21,7 @@ from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.models.conditionals import Conditionals, Loss, WeightedRows
+from gibbsian.models.conditionals.pairs import DensePairs
 from gibbsian.models.states import checked_states
 from gibbsian.objectives.base import Function, Scores
 from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
@@ -97,9 +98,9 @@ class ConditionalsObjective:
     def sampled(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta for a sample of rows, to an accuracy well below the sample's own."""
         function = self.bind(model, data)
-        if not (self.bounded and isinstance(function, BoundLoss)):
-            return function
-        return replace(function, conditionals=function.conditionals.in_single_precision())
+        if self.bounded and isinstance(function, BoundLoss) and isinstance(function.conditionals, DensePairs):
+            return replace(function, conditionals=function.conditionals.in_single_precision())
+        return function
 
     def _over(self, model: Any, data: Dataset, by_row: bool = False) -> BoundLoss:
         """Return the function of theta for rows in memory."""

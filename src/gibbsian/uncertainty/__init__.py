@@ -1,6 +1,6 @@
-"""How well the parameters are known: standard errors, confidence intervals, bootstrap.
+"""Uncertainty of fitted parameters: standard errors, confidence intervals, bootstrap.
 
-Depends on estimators and what stands below them, because an answer needs to know how a machine was fitted.
+Depends on estimators, because errors depend on the learner and its penalties.
 """
 
 from gibbsian.uncertainty.bootstrap import BootstrapResult, bootstrap

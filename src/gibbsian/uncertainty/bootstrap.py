@@ -229,9 +229,9 @@ def _refit(machine: Estimator, learner: Learner, data: Dataset, rng: np.random.G
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
         machine._preflight(data, model, learner)
-        shown = machine._shown(model, data)
-        result = run(learner, model, shown, rng, max_iter=machine._most_steps, tol=machine.tol)
-        return machine._judged(result, shown, learner)
+        rows = machine._shown(model, data)
+        result = run(learner, model, rows, rng, max_iter=machine._most_steps, tol=machine.tol)
+        return machine._judged(result, rows, learner)
 
 
 def _report(failures: list[tuple[int, str]], n_succeeded: int, n_replicates: int) -> None:

@@ -220,8 +220,8 @@ def check_same_data(machine: Estimator, data: Dataset) -> None:
     gibbsian.errors.ArgumentError: the data is not that which the model was fitted to (its means differ): ...
     """
     fitted, held_out = machine.result_.moments, machine.result_.held_out
-    kept_out = held_out is not None and data.n_rows == machine.result_.provenance.get("rows", 0) + held_out.n_rows
-    if fitted is None or kept_out:  # rows kept out are in the file, not in the moments
+    has_held_out = held_out is not None and data.n_rows == machine.result_.provenance.get("rows", 0) + held_out.n_rows
+    if fitted is None or has_held_out:  # held-out rows are in the file, not in the moments
         return
     given = data_moments(machine.model_, data)
     assert given is not None  # a fit had them
@@ -331,5 +331,5 @@ def _inverse_by_pivots(matrix: Floats) -> Floats | None:
 
 def _inverse_by_singular_values(matrix: Floats) -> Floats | None:
     """Invert any matrix, None where a singular value is too small."""
-    left, sizes, right = np.linalg.svd(matrix)
-    return None if sizes.min(initial=1.0) <= _LEAST_INFORMATION else (right.T / sizes) @ left.T
+    u, sizes, vt = np.linalg.svd(matrix)
+    return None if sizes.min(initial=1.0) <= _LEAST_INFORMATION else (vt.T / sizes) @ u.T

@@ -144,6 +144,15 @@ def fold_second_moments(table, n):
 
 
 @njit(cache=True, nogil=True)
+def fold_cross_moments(moments, n_high):
+    """Sums of ``s_j s_i`` for each low j, whose moments over the rows are given, and each high i."""
+    cross = np.empty((len(moments), n_high))
+    for j in range(len(moments)):
+        fold_moments(moments[j].copy(), cross[j])
+    return cross
+
+
+@njit(cache=True, nogil=True)
 def _fill_maxima(first, stop, n_blocks, biases, couplings, n_high, energies, maxima):
     row, fields = np.empty(energies.size), np.empty(biases.size)
     for a in range(first * maxima.size // n_blocks, stop * maxima.size // n_blocks):

@@ -183,10 +183,6 @@ class MatrixConditionals:
         sums: Any = sum(products.double() for _, products in self._blocks(theta, loss.two, signed=False))
         return -2.0 * torch.cat([sums[-1:, :n], sums[:n, :n] / half]).T
 
-    def in_single_precision(self) -> MatrixConditionals:
-        """Return the same: precision is that of the device."""
-        return self
-
     def _fields(self, numbers: Any, matrix: Any) -> Any:
         if self._neighbours is None:
             return numbers @ matrix

@@ -36,9 +36,14 @@ def momentum_step(
     theta: Tensor, velocity: Tensor, gradient: Tensor, rate: Tensor, momentum: float, l1: float, l2: float
 ) -> None:
     """Make a step in place: momentum, the L2 penalty, and the proximal step of the L1 penalty."""
-    if theta.is_cuda:
-        _fused().momentum_step(theta, velocity, gradient, rate, momentum, l1, l2)
-        return
+    step = _fused().momentum_step if theta.is_cuda else plain_momentum_step
+    step(theta, velocity, gradient, rate, momentum, l1, l2)
+
+
+def plain_momentum_step(
+    theta: Tensor, velocity: Tensor, gradient: Tensor, rate: Tensor, momentum: float, l1: float, l2: float
+) -> None:
+    """Do the same in passes of PyTorch."""
     velocity.mul_(momentum).add_(rate.to(theta.dtype) * (gradient - l2 * theta))
     theta += velocity
     if l1:

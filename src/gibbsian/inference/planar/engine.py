@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.parallel import one_blas_thread
-from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.graphs import Graph
+from gibbsian.inference.contract import levels_of
 from gibbsian.inference.engine import ENGINES, Cost, Engine, check_n_samples, check_nodes
 from gibbsian.inference.ising_answers import IsingAnswers
 from gibbsian.inference.ordering import min_degree_order
@@ -280,9 +280,10 @@ class PlanarAnswers(IsingAnswers[Planar]):
             )
 
 
-def _fields(model: Any) -> tuple[int, ...]:
+def _fields(family: Any) -> tuple[int, ...]:
     """The variables that have fields by the structure: all, or none where spins have no biases."""
-    return tuple(range(model.n_variables)) if model.bias or model.domain != SPIN else ()
+    low, high = levels_of(family)[0]  # type: ignore[index]  # which families of spins have
+    return tuple(range(family.graph.n_nodes)) if family.bias or low + high else ()
 
 
 def _may_be_outerplanar(graph: Graph) -> bool:

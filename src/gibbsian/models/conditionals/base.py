@@ -119,10 +119,6 @@ class Conditionals(ABC):
         """Return the Hessian of `evaluate`: by differences of its gradient where d has no simpler slopes."""
         return symmetric_differences(lambda point: self.evaluate(point, loss)[1], theta, max_seconds)
 
-    def in_single_precision(self) -> Conditionals:
-        """Return the same of a sample of rows, to an accuracy far below the sample's own, where that is faster."""
-        return self
-
 
 @runtime_checkable
 class HasConditionals(Protocol):

@@ -243,8 +243,8 @@ class DensePairs(PairConditionals):
         biases = kernels.sign_and_sum(slopes, codes, self.pairs.gap)
         return self.pairs.join(biases, *self.pairs.gather(slopes.T @ numbers))
 
-    def in_single_precision(self) -> Conditionals:
-        """Return the same in single precision, where rows are many."""
+    def in_single_precision(self) -> DensePairs:
+        """Return the same of a sample of rows, to an accuracy far below the sample's own, where these are many."""
         if self.codes.size < MANY_CELLS or self.masked is not None:
             return self
         return SampledPairs(self.pairs, WeightedRows(self.codes, self.weights))

@@ -13,6 +13,7 @@ from gibbsian.backends.numba import potts as row_kernels
 from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order
+from gibbsian.graphs import Graph
 from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
 from gibbsian.resources import row_blocks
@@ -38,10 +39,13 @@ def bind_tables(layout: Layout, rows: WeightedRows, design: Design = None) -> Co
         return Mapped(bind_pairs(pairs, rows), entries if design is None else entries @ design)
     if not rows.by_row and (twins := twin("conditionals")) is not None:
         return _mapped(twins.of_tables(layout, rows), design)
-    sizes = layout.cardinalities
-    n_entries = sizes @ layout.scopes.graph.degrees  # that a row adds up, for all values of all variables
-    few = sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * n_entries
+    few = one_hot_is_faster(layout.cardinalities, layout.scopes.graph)
     return _mapped((OneHotPairs if few else OrientedPairs)(layout, rows), design)
+
+
+def one_hot_is_faster(sizes: Array, graph: Graph) -> bool:
+    """Whether a product with the matrix of all values beats adding up the entries that a row picks."""
+    return bool(sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * (sizes @ graph.degrees))
 
 
 def _mapped(base: Conditionals, design: Design) -> Conditionals:

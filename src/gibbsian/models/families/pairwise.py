@@ -19,6 +19,7 @@ from gibbsian.models.family import Array, Model, Parts, fields_alone
 from gibbsian.models.file_parts import SIZE, TRUTH, PartsInFile, Plain, reals, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
+from gibbsian.models.ising import Ising
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
@@ -262,6 +263,21 @@ class PairwiseFamily:
         singles = [marginal((i,)) @ levels for i in range(self.n_biases)]
         pairs = [levels @ marginal((i, j)) @ levels for i, j in self.graph.edges.tolist()]
         return np.array([*singles, *pairs])
+
+    def ising(self, theta: Array) -> Ising:
+        """Return the distribution in spins."""
+        (biases, couplings), own = self.split(theta), np.zeros(self.graph.n_nodes)
+        own[: self.n_biases] = biases
+        middle, half = self.low + self.gap / 2, self.gap / 2
+        pull = np.bincount(self.graph.edges.ravel(), np.repeat(couplings, 2), minlength=self.graph.n_nodes)
+        constant = middle * own.sum() + middle**2 * couplings.sum()
+        return Ising(self.graph, half * (own + middle * pull), half**2 * couplings, float(constant))
+
+    def statistics_of_spins(self, means: Array, products: Array) -> Array:
+        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
+        middle, half, (i, j) = self.low + self.gap / 2, self.gap / 2, self.graph.edges.T
+        pairs = middle**2 + middle * half * (means[i] + means[j]) + half**2 * products
+        return self._in_layout(middle + half * means, pairs)
 
     def given(self, nodes: Sequence[int] | Array, codes: Sequence[int] | Array) -> Given[Self]:
         """Return the family of the other variables given the codes of some (see `Given`); it has biases."""

@@ -237,6 +237,11 @@ class ProductsFamily:
         known = {((-1.0, 1.0),): "walsh", ((0.0, 1.0),): "subsets"}
         return known.get(tuple(set(self.variables.scores or ())), "")  # type: ignore[arg-type]
 
+    @property
+    def has_fast_transform(self) -> bool:
+        """Whether there is one."""
+        return bool(self.transform)
+
     def log_weight_table(self, theta: Array) -> Array:
         """Return the log-weights of all rows by their numbers, in n 2^n additions however many products there are.
 

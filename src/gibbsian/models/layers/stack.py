@@ -65,6 +65,11 @@ class LayeredFamily:
         return sum((layer.variables for layer in self.layers[1:]), self.layers[0].variables)
 
     @property
+    def n_variables(self) -> int:
+        """Number of units."""
+        return len(self.variables)
+
+    @property
     def n_hidden(self) -> int:
         """Number of hidden units, in all hidden layers."""
         return sum(layer.n_units for layer in self.layers[1:])
