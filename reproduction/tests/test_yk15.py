@@ -50,8 +50,8 @@ def test_shares_count_the_rows():
 
 def test_peak_and_entropy_at_both_ends_of_temperature(rng):
     weights = rng.normal(size=yk15_gibbs.GRAPH.n_edges)
-    assert yk15_gibbs._peak_and_entropy(yk15_gibbs._machine(weights, 1e-4)) == pytest.approx((1.0, 0.0), abs=1e-6)
-    uniform = yk15_gibbs._peak_and_entropy(yk15_gibbs._machine(weights, 1e8))
+    assert yk15_gibbs._peak_and_entropy(yk15_gibbs._machine(weights).at(1e4)) == pytest.approx((1.0, 0.0), abs=1e-6)
+    uniform = yk15_gibbs._peak_and_entropy(yk15_gibbs._machine(weights).at(1e-8))
     assert uniform == pytest.approx((1.0 / 256.0, 1.0), rel=1e-6)
 
 

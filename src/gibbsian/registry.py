@@ -110,9 +110,8 @@ class Registry:
 
     def name_for(self, family: object) -> str:
         """Return the name of the entry that serves a family, empty where there is none."""
-        known = self.names()
-        names = (vars(kind).get("registered_name") for kind in type(family).__mro__)
-        return next((name for name in names if name in known), "")
+        index, names = self._index(), (vars(kind).get("registered_name") for kind in type(family).__mro__)
+        return next((name for name in names if name in index or name in self._factories), "")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -132,7 +132,9 @@ def test_rows_at_a_temperature_have_their_law(rng):
     rbm = gb.RestrictedBoltzmannMachine(2, max_iter=5, random_state=0).fit(rng.integers(0, 2, (40, 3)))
     hot = rbm.model_.at(1 / 3.0)
     states = np.array(np.meshgrid([0, 1], [0, 1], [0, 1], indexing="ij")).reshape(3, -1).T
-    law = np.exp(hot.log_weights(states))
+    hidden = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    both = np.hstack([np.repeat(states, 4, axis=0), np.tile(hidden, (8, 1))])
+    law = np.exp(hot.log_weights(both)).reshape(8, 4).sum(axis=1)
     drawn = rbm.sample(20_000, temperature=3.0, random_state=1)
     counts = np.bincount(drawn @ [4, 2, 1], minlength=8) / 20_000
     np.testing.assert_allclose(counts, law / law.sum(), atol=0.015)

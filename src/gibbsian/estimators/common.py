@@ -36,8 +36,7 @@ class LearnedMachine(Estimator):
     )
     temperature: float = number(
         1.0,
-        "T in `P(x) = exp(-E(x)/T) / Z` (YK15), the unit in which parameters are reported and penalised. Those of "
-        "`model_` are natural, over T, and it is they that a learner object penalises and moves by its rate.",
+        "T in `P(x) = exp(-E(x)/T) / Z` (YK15). Parameters of `model_` and of learner objects are natural, over T.",
         above=0,
     )
 
