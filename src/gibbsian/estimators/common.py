@@ -36,7 +36,7 @@ class LearnedMachine(Estimator):
     )
     temperature: float = number(
         1.0,
-        "T in `P(x) = exp(-E(x)/T) / Z` (YK15). `model_` and learner objects take parameters over T.",
+        "T in `P(x) = exp(-E(x)/T) / Z` (YK15). Parameters of `model_` and of learner objects are natural, over T.",
         above=0,
     )
 

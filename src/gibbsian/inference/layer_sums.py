@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.engine import ENGINES, Cost, Engine, ExactAnswers, check_n_samples
-from gibbsian.models.family import Layered
+from gibbsian.models.family import Layered, keeps
 from gibbsian.models.layers.units import count_states, domain_of, states_of
 from gibbsian.resources import row_blocks
 
@@ -122,7 +122,7 @@ class LayerSums(Engine):
     @classmethod
     def price(cls, family: Any) -> Cost | None:
         """Predict the cost for families in layers."""
-        return _price(family, smaller_side(family.top)) if isinstance(family, Layered) else None
+        return _price(family, smaller_side(family.top)) if keeps(family, Layered) else None
 
     @cached_property
     def cost(self) -> Cost:

@@ -24,7 +24,7 @@ from gibbsian.inference.completions import (
 from gibbsian.inference.contract import domain_of, model_at, sizes_of
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.engine import Engine, ExactAnswers, plan_exact, predict_cost
-from gibbsian.models.family import Layered
+from gibbsian.models.family import Layered, keeps
 from gibbsian.models.given import Given
 from gibbsian.models.ising import is_ising
 from gibbsian.progress import counted
@@ -398,7 +398,7 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
 
     The states that are summed one by one share `max_seconds`, but each may take one.
     """
-    if isinstance(model.family, Layered):  # rows of a machine of two layers are sums over one of them
+    if keeps(model.family, Layered):  # rows of a machine of two layers are sums over one of them
         from gibbsian.inference.layer_missing import layer_evidence
 
         return layer_evidence(model, data)

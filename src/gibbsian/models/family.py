@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -329,8 +328,12 @@ class Model(Shown, Generic[F]):
         return self.family.interactions(self.theta)
 
 
+# whether instances of a class keep a protocol
+_KEPT: dict[tuple[type, Any], bool] = {}
+
+
 def keeps(family: Any, protocol: Any) -> bool:
-    """Say whether a family keeps a protocol that has methods alone; quicker than `isinstance`, which looks each time.
+    """Say whether a family keeps a protocol; quicker than `isinstance`, which looks at all members each time.
 
     Examples
     --------
@@ -339,10 +342,7 @@ def keeps(family: Any, protocol: Any) -> bool:
     >>> keeps(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family, FactorFamily)
     True
     """
-    kind: Any = type(family)
-    return _class_keeps(kind, protocol)
-
-
-@cache
-def _class_keeps(kind: Any, protocol: Any) -> bool:
-    return issubclass(kind, protocol)
+    key = type(family), protocol
+    if key not in _KEPT:
+        _KEPT[key] = isinstance(family, protocol)
+    return _KEPT[key]

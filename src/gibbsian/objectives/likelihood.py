@@ -15,6 +15,7 @@ from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.posterior import OneByOne
 from gibbsian.models import Model
 from gibbsian.models.differences import symmetric_differences
+from gibbsian.models.family import Layered, keeps
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
 from gibbsian.objectives.curvature import (
     covariance_of_statistics,
@@ -79,7 +80,8 @@ class Likelihood:
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
         clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
-        data = without_hidden(data, data.n_variables - model.n_variables)  # hidden layers are no columns
+        if keeps(model.family, Layered):  # hidden layers are no columns
+            data = without_hidden(data, data.n_variables - (model.n_variables - model.n_hidden))
         rows = clamped.init(model, data, np.random.default_rng())
 
         def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
