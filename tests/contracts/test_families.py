@@ -7,6 +7,7 @@ import pytest
 
 import gibbsian as gb
 from family_cases import BESIDE, CASES, NAMES, case_of
+from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.family import FAMILIES, ClosedForm, Constrained, DiscreteFamily, ExponentialFamily, Family
 from gibbsian.models.interactions import Interactions
 
@@ -17,6 +18,11 @@ def of(protocol):
     """Parametrise over the cases that keep a protocol."""
     kept = [pytest.param(case, id=name) for name, case in ALL.items() if isinstance(case.family, protocol)]
     return pytest.mark.parametrize("case", kept)
+
+
+def arrays_in(parts):
+    """List the arrays in named tuples and lists, however deep."""
+    return [parts] if isinstance(parts, np.ndarray) else [array for part in parts for array in arrays_in(part)]
 
 
 def test_every_family_has_a_case():
@@ -34,8 +40,7 @@ class TestFamily:
         assert type(family).registered_name in CASES
 
     def test_parameters_split_into_views_that_hold_all_of_them(self, case):
-        parts = case.family.split(case.theta)
-        arrays = [array for part in parts for array in (part if isinstance(part, list) else [part])]
+        arrays = arrays_in(case.family.split(case.theta))
         assert sum(part.size for part in arrays) == case.theta.size
         assert all(np.shares_memory(part, case.theta) for part in arrays if part.size)
 
@@ -55,13 +60,14 @@ class TestFamily:
         np.testing.assert_allclose(family.canonical(gauge), gauge, atol=1e-12)
 
     def test_parameters_have_names_of_their_own(self, case):
-        names = case.family.parameter_names([f"x{i}" for i in range(len(case.family.variables))])
+        names = case.family.parameter_names([f"x{i}" for i in range(len(case.columns))])
         assert len(set(names)) == len(names) == case.family.n_parameters
 
     def test_interactions_are_among_the_variables(self, case):
         found = case.family.interactions(case.theta)
         assert isinstance(found, Interactions)
-        assert found.n_variables == len(case.family.variables)
+        assert found.sizes[0] == len(case.columns)  # then hidden units, or classes
+        assert all(node < found.n_variables for scope in found.scopes for node in scope)
         assert len(found.scopes) == len(found.strengths)
 
     def test_a_file_gives_the_same_family(self, case):
@@ -127,9 +133,11 @@ def test_parameters_without_a_distribution_are_refused(case):
 
 @of(DiscreteFamily)
 class TestDiscreteFamily:
+    """Rows and what is given are codes, or numbers where codes are nodes; factors and marginals go over codes."""
+
     def law(self, case):
-        """The probabilities of all rows."""
-        logs = case.family.log_weights(case.theta, case.rows)
+        """The probabilities of all codes."""
+        logs = case.family.log_weights(case.theta, case.rows) + case.family.variables.log_widths(case.codes)
         return np.exp(logs - np.logaddexp.reduce(logs))
 
     def test_the_gauge_is_the_same_for_all_parameters_of_a_distribution(self, case, rng):
@@ -139,9 +147,34 @@ class TestDiscreteFamily:
         moved = case.theta + rng.normal(size=len(silent)) @ silent
         np.testing.assert_allclose(case.family.canonical(moved), case.family.canonical(case.theta), atol=1e-9)
 
+    def test_conditionals_are_log_odds_of_each_value(self, case):
+        family, rows = case.family, case.rows[:: max(1, len(case.rows) // 40)]
+        bound = family.conditionals(WeightedRows.of(rows, by_row=True))
+        costs, logs = bound.costs(case.theta), family.log_weights(case.theta, rows)
+        columns = iter(costs.T)
+        for i, size in enumerate(family.variables.sizes):
+            own = family.variables.take([i])
+            for value in range(size):
+                changed, codes = rows.copy(), np.full((len(rows), 1), value)
+                changed[:, i] = 1 - rows[:, i] if bound.groups is None else own.rows_of(codes)[:, 0]
+                others = family.log_weights(case.theta, changed) + own.log_widths(codes)
+                np.testing.assert_allclose(next(columns), logs - others, atol=1e-10)
+                if bound.groups is None:
+                    break
+        assert next(columns, None) is None
+
+    def test_bound_losses_have_the_gradient_of_their_value(self, case, rng):
+        bound = case.family.conditionals(WeightedRows.of(case.rows, rng.random(len(case.rows))))
+        loss, h = gb.objectives.Pseudolikelihood.loss, 1e-5
+        gradient = bound.evaluate(case.theta, loss)[1]
+        for k, unit in enumerate(np.eye(case.theta.size)):
+            up, down = (bound.evaluate(case.theta + sign * h * unit, loss)[0] for sign in (1, -1))
+            assert gradient[k] == pytest.approx((up - down) / (2 * h), abs=1e-7)
+
     def test_factors_are_the_same_distribution(self, case):
-        factors, wanted = case.family.factors(case.theta), case.family.log_weights(case.theta, case.rows)
-        np.testing.assert_allclose(factors.log_weights(case.rows), wanted, atol=1e-12)
+        factors = case.family.factors(case.theta)
+        logs = case.family.log_weights(case.theta, case.rows) + case.family.variables.log_widths(case.codes)
+        np.testing.assert_allclose(factors.log_weights(case.codes), logs, atol=1e-12)
         assert set(map(tuple, factors.graph.edges)) <= set(map(tuple, case.family.scopes.graph.edges))
 
     def test_statistics_follow_from_marginals(self, case):
@@ -156,9 +189,9 @@ class TestDiscreteFamily:
 
     def test_given_variables_leave_the_conditional_law_and_its_statistics(self, case):
         probabilities, (first, second) = self.law(case), (1, 4)
-        codes = case.rows[-2, [first, second]]
-        agree = (case.rows[:, [first, second]] == codes).all(axis=1)
-        given = case.family.given([first, second], codes)
+        held = case.rows[-2, [first, second]]
+        agree = (case.rows[:, [first, second]] == held).all(axis=1)
+        given = case.family.given([first, second], held)
         parameters, constant = given.parameters(case.theta)
         free = np.delete(case.rows[agree], [first, second], axis=1)
         logs = given.family.log_weights(parameters, free)

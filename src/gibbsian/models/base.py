@@ -286,9 +286,8 @@ class ExponentialFamily:
     @property
     def value_groups(self: Any) -> np.ndarray | None:
         """Where the columns of each variable begin and end in conditionals; None for two-valued ones, with one each."""
-        if self.domain.two_valued:
-            return None
-        return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
+        sizes = self.domain.cardinalities(self.n_variables)
+        return None if (sizes == 2).all() else np.concatenate([[0], np.cumsum(sizes)])
 
     def rows_by_variable(self: Any, states: np.ndarray) -> np.ndarray:
         """Return states as the factors want those outside a region: codes, by variable."""

@@ -125,22 +125,21 @@ class TransformFamily(Protocol):
 
 
 def zero_sum(tables: Iterable[tuple[tuple[int, ...], np.ndarray]]) -> dict[tuple[int, ...], np.ndarray]:
-    """Return the same sum of tables, up to a constant, as tables that sum to zero along each axis."""
+    """Return the same sum of tables, up to a constant, as tables that sum to zero along each variable's axis.
+
+    Tables may have more axes than variables, which tell one sum from another.
+    """
     found: dict[tuple[int, ...], np.ndarray] = {}
     for scope, table in tables:
         for size in range(1, len(scope) + 1):
             for axes in itertools.combinations(range(len(scope)), size):
+                # the part that depends on these axes and sums to zero along each of them (analysis of variance)
+                part = table.mean(axis=tuple(axis for axis in range(len(scope)) if axis not in axes))
+                for axis in range(size):
+                    part = part - part.mean(axis=axis, keepdims=True)
                 subset = tuple(scope[axis] for axis in axes)
-                found[subset] = found.get(subset, 0.0) + _interaction(table, axes)
+                found[subset] = found.get(subset, 0.0) + part
     return found
-
-
-def _interaction(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The part of a table that depends on these axes and sums to zero along each of them (analysis of variance)."""
-    part = table.mean(axis=tuple(axis for axis in range(table.ndim) if axis not in axes))
-    for axis in range(part.ndim):
-        part = part - part.mean(axis=axis, keepdims=True)
-    return part
 
 
 def interaction_graph(n_variables: int, scopes: Sequence[Sequence[int]]) -> Graph:

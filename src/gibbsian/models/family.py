@@ -18,11 +18,13 @@ import numpy as np
 
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
+from gibbsian.models.conditionals import Conditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
+from gibbsian.models.variables import fields_alone as fields_alone
 from gibbsian.registry import Registry
 
 Array = np.ndarray
@@ -103,6 +105,9 @@ class DiscreteFamily(ExponentialFamily, Protocol):
     def scopes(self) -> Scopes:
         """Which variables share a term; ``scopes.graph`` joins every two that do."""
 
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others, where log Z cancels."""
+
     def factors(self, theta: Array) -> FactorGraph:
         """Return the distribution as a product of small tables over codes."""
 
@@ -114,8 +119,8 @@ class DiscreteFamily(ExponentialFamily, Protocol):
 
 
 @runtime_checkable
-class ClosedForm(ExponentialFamily, Protocol):
-    """An exponential family whose sums over all rows have a closed form, so that no engine is asked."""
+class ClosedForm(Protocol):
+    """What an exponential family can do whose sums over all rows have a closed form, so that no engine is asked."""
 
     def log_partition(self, theta: Array) -> float:
         """Return log Z; infinite where theta gives no distribution."""
@@ -128,8 +133,8 @@ class ClosedForm(ExponentialFamily, Protocol):
 
 
 @runtime_checkable
-class Constrained(Family, Protocol):
-    """A family of which not every theta gives a distribution."""
+class Constrained(Protocol):
+    """What a family can tell of which not every theta gives a distribution."""
 
     def require_distribution(self, theta: Array) -> None:
         """Raise `ArgumentError` unless theta gives a distribution."""
@@ -321,14 +326,6 @@ class Model(Shown, Generic[F]):
     def interactions(self) -> Interactions:
         """Return which variables interact and how strongly."""
         return self.family.interactions(self.theta)
-
-
-def fields_alone(self: object) -> dict[str, object]:
-    """Return the fields of a family, for pickles: plans and tables that it keeps are not sent to other processes.
-
-    A family has ``__getstate__ = fields_alone``.
-    """
-    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
 
 # whether instances of a class keep a protocol

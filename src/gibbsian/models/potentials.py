@@ -17,8 +17,9 @@ import numpy as np
 from gibbsian.domain import AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.layout import Layout
 from gibbsian.models.scopes import Scopes, numbered
-from gibbsian.models.table_model import Layout
+from gibbsian.models.variables import variables_of
 
 Function = Callable[..., Any]
 
@@ -307,7 +308,7 @@ class Structure:
         scopes = {tuple(sorted(term.scope)) for term in self.terms}
         if isinstance(self.domain, Continuum):
             scopes |= {(i,) for i in range(self.n_variables)}  # where the nodes' weights stand
-        return Layout(Scopes.sorted(scopes, self.n_variables), self.domain)
+        return Layout(Scopes.sorted(scopes, self.n_variables), variables_of(self.domain, self.n_variables))
 
     @property
     def graph(self) -> Graph:

@@ -13,9 +13,11 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.layout import Layout
 from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.table_model import Layout, TableModel
+from gibbsian.models.table_model import TableModel
+from gibbsian.models.variables import variables_of
 
 
 @MODELS.register("potts", many_valued="categories")
@@ -55,7 +57,8 @@ class PottsModel(TableModel):
 
     def __post_init__(self) -> None:
         if self.layout is None:
-            object.__setattr__(self, "layout", Layout(Scopes.of_graph(self.graph), self.domain))
+            variables = variables_of(self.domain, self.graph.n_nodes)
+            object.__setattr__(self, "layout", Layout(Scopes.of_graph(self.graph), variables))
         n_biases = int(self.cardinalities.sum())
         what = f"{n_biases} biases and {self.layout.size - n_biases} couplings"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
@@ -70,7 +73,7 @@ class PottsModel(TableModel):
         >>> gb.models.PottsModel.zeros(gb.graphs.complete(3), gb.domain.Categories((2, 3, 4))).theta.size
         35
         """
-        layout = Layout(Scopes.of_graph(graph), domain)
+        layout = Layout(Scopes.of_graph(graph), variables_of(domain, graph.n_nodes))
         return cls(graph, np.zeros(layout.size), domain, layout)
 
     @classmethod
@@ -82,7 +85,7 @@ class PottsModel(TableModel):
         domain: AnyDomain = SPIN,
     ) -> Self:
         """Return a model from the biases of each variable (None: zeros) and the table of each edge, in edge order."""
-        layout = Layout(Scopes.of_graph(graph), domain)
+        layout = Layout(Scopes.of_graph(graph), variables_of(domain, graph.n_nodes))
         if biases is None:
             biases = [np.zeros(shape) for shape in layout.shapes[: graph.n_nodes]]
         tables = [np.asarray(table, dtype=np.float64) for table in [*biases, *couplings]]
@@ -96,10 +99,10 @@ class PottsModel(TableModel):
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
         return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, layout)
 
-    def _on(self, layout: Layout, theta: np.ndarray) -> Self:
+    def _on(self, layout: Layout, domain: AnyDomain, theta: np.ndarray) -> Self:
         graph = layout.scopes.graph
         # a variable whose edges all lead to fixed ones keeps its biases, so the scopes are those of the graph
-        return type(self)(graph, theta, layout.domain, layout)
+        return type(self)(graph, theta, domain, layout)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property

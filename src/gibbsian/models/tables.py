@@ -13,9 +13,11 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
 from gibbsian.models.factors import zero_sum
+from gibbsian.models.layout import Layout
 from gibbsian.models.parameters import checked_theta
 from gibbsian.models.scopes import Scopes, triangles
-from gibbsian.models.table_model import Layout, TableModel
+from gibbsian.models.table_model import TableModel
+from gibbsian.models.variables import variables_of
 
 
 @MODELS.register("markov-random-field", many_valued="categories")
@@ -59,7 +61,8 @@ class MarkovRandomField(TableModel):
 
     def __post_init__(self) -> None:
         if self.layout is None:
-            object.__setattr__(self, "layout", Layout(Scopes(self.scopes, self.n_variables), self.domain))
+            scopes = Scopes(self.scopes, self.n_variables)
+            object.__setattr__(self, "layout", Layout(scopes, variables_of(self.domain, self.n_variables)))
         object.__setattr__(self, "scopes", self.layout.scopes)
         what = f"{len(self.scopes)} tables with {self.layout.size} entries"
         object.__setattr__(self, "theta", checked_theta(self.theta, self.layout.size, what))
@@ -78,7 +81,7 @@ class MarkovRandomField(TableModel):
             sorted_tables[tuple(scope[i] for i in order)] = np.asarray(table, dtype=np.float64).transpose(order)
         if len(sorted_tables) < len(tables):
             raise ArgumentError("tables names the same variables twice", "give each set of variables once")
-        layout = Layout(Scopes.sorted(sorted_tables, n_variables), domain)
+        layout = Layout(Scopes.sorted(sorted_tables, n_variables), variables_of(domain, n_variables))
         for scope, shape in zip(layout.scopes, layout.shapes, strict=True):
             if sorted_tables[scope].shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {sorted_tables[scope].shape}, not {shape}")
@@ -113,12 +116,12 @@ class MarkovRandomField(TableModel):
         >>> gb.models.MarkovRandomField.on_cliques([(2, 0), (1,)], 3, domain).tables[1].shape
         (2, 4)
         """
-        layout = Layout(Scopes.sorted(cliques, n_variables), domain)
+        layout = Layout(Scopes.sorted(cliques, n_variables), variables_of(domain, n_variables))
         return cls(n_variables, layout.scopes, np.zeros(layout.size), domain, layout)
 
-    def _on(self, layout: Layout, theta: np.ndarray) -> Self:
+    def _on(self, layout: Layout, domain: AnyDomain, theta: np.ndarray) -> Self:
         scopes = layout.scopes
-        return type(self)(scopes.n_variables, scopes, theta, layout.domain, layout)
+        return type(self)(scopes.n_variables, scopes, theta, domain, layout)
 
     @property
     def graph(self) -> Graph:
@@ -140,5 +143,6 @@ class MarkovRandomField(TableModel):
         (((0,), (1,), (0, 1)), [[1.0, -1.0], [-1.0, 1.0], [[-1.0, 1.0], [1.0, -1.0]]])
         """
         tables = zero_sum(zip(self.scopes, self.tables, strict=True))
-        layout = Layout(Scopes.sorted(tables, self.n_variables), self.domain)
-        return self._on(layout, np.concatenate([np.empty(0), *(tables[scope].ravel() for scope in layout.scopes)]))
+        layout = Layout(Scopes.sorted(tables, self.n_variables), variables_of(self.domain, self.n_variables))
+        theta = np.concatenate([np.empty(0), *(tables[scope].ravel() for scope in layout.scopes)])
+        return self._on(layout, self.domain, theta)

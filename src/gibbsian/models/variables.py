@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain, Categories, Domain
+from gibbsian.domain import AnyDomain, Categories, Continuum, Domain
 from gibbsian.errors import ArgumentError, CodingError
-from gibbsian.models.states import real_numbers, whole_numbers
+from gibbsian.models.states import check_values, real_numbers, whole_numbers
+
+
+def fields_alone(self: object) -> dict[str, object]:
+    """Return the fields of a dataclass, for pickles: plans and tables that it keeps are not sent to other processes.
+
+    Families have ``__getstate__ = fields_alone``.
+    """
+    return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Variables:
 
     sizes: tuple[int, ...]
     scores: tuple[tuple[float, ...], ...] | None = None
+
+    __getstate__ = fields_alone
 
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
@@ -90,16 +100,16 @@ class Variables:
             return Variables(self.sizes + other.sizes)
         return Variables(self.sizes + other.sizes, self.scores + other.scores)
 
-    def take(self, nodes: Iterable[int]) -> Variables:
+    def take(self, nodes: Iterable[int]) -> Self:
         """Return some of the variables, in the order given."""
         chosen = list(nodes)
         scores = None if self.scores is None else tuple(self.scores[i] for i in chosen)
-        return Variables(tuple(self.sizes[i] for i in chosen), scores)
+        return replace(self, sizes=tuple(self.sizes[i] for i in chosen), scores=scores)
 
     @property
     def two_valued(self) -> bool:
         """Whether every variable has two values."""
-        return all(size == 2 for size in self.sizes)
+        return all(size == 2 for size in self.sizes) and not self.real
 
     @property
     def real(self) -> bool:
@@ -110,6 +120,11 @@ class Variables:
     def offsets(self) -> np.ndarray:
         """Where the values of each variable begin among all values, and where the last ones end."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Where the columns of each variable begin and end in conditionals; None for two-valued ones, with one each."""
+        return None if self.two_valued else self.offsets
 
     @cached_property
     def levels(self) -> tuple[np.ndarray, ...]:
@@ -162,6 +177,64 @@ class Variables:
             return numbers
         return np.concatenate(self.levels)[self.offsets[:-1] + codes]
 
+    def rows_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return the rows of data that codes stand for: the codes, but numbers at the nodes of a `Quadrature`."""
+        return codes
+
+    def log_widths(self, codes: np.ndarray) -> np.ndarray:
+        """Return how much each row of codes stands for, as a logarithm: one value each but in a `Quadrature`."""
+        return np.zeros(len(codes))
+
+
+@dataclass(frozen=True)
+class Quadrature(Variables):
+    """Real variables that list the nodes of a quadrature rule as their values, so that integrals are sums over codes.
+
+    Rows hold numbers (float64), any of the support. Codes number the nodes, ascending, which are the scores.
+
+    Parameters
+    ----------
+    sizes, scores
+        How many nodes, and which: `of` makes both.
+    support : Continuum
+        The support of all variables with its measure and its rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import Continuum
+    >>> from gibbsian.models.variables import Quadrature
+    >>> Quadrature.of(Continuum("interval", -1, 1, n_nodes=2), 2).rows_of(np.array([[0, 1]])).round(4)
+    array([[-0.5774,  0.5774]])
+    """
+
+    support: Continuum = field(default_factory=Continuum)
+
+    @classmethod
+    def of(cls, support: Continuum, n: int) -> Self:
+        """Return variables with a support."""
+        return cls((support.n_nodes,) * n, (tuple(support.nodes.tolist()),) * n, support)
+
+    @property
+    def real(self) -> bool:
+        """True: rows are float64."""
+        return True
+
+    def checked(self, x: object, name: str = "x") -> np.ndarray:
+        """Return rows of numbers as float64, or say which cell is outside the support."""
+        rows = super().checked(x, name)
+        check_values(self.support, rows, name)
+        return rows
+
+    def rows_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return the numbers of nodes."""
+        return self.numbers(codes)
+
+    def log_widths(self, codes: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the volume of each row of nodes: the density times it is the probability."""
+        support = self.support
+        return (support.node_log_weights[codes] - support.log_base(self.numbers(codes))).sum(axis=1)
+
 
 SPINS = Variables(())
 """Stands for as many spins as a structure has nodes."""
@@ -169,6 +242,8 @@ SPINS = Variables(())
 
 def variables_of(domain: AnyDomain, n_variables: int) -> Variables:
     """Return the variables whose values a domain of data lists."""
+    if isinstance(domain, Continuum):
+        return Quadrature.of(domain, n_variables)
     if isinstance(domain, Categories):
         return Variables(domain.sizes, domain.values)
     if isinstance(domain, Domain):

@@ -16,6 +16,8 @@ from gibbsian.models.span_basis import SpanBasis
 from gibbsian.resources import row_blocks, spans
 
 if TYPE_CHECKING:
+    from gibbsian.models.families.potentials import Term as NewTerm
+    from gibbsian.models.families.span_basis import SpanBasis as NewBasis
     from gibbsian.models.potentials import Term
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
@@ -86,9 +88,9 @@ class SpanConditionals(RowConditionals):
         The rows.
     """
 
-    def __init__(self, basis: SpanBasis, indices: Array, groups: Array | None, rows: WeightedRows):
+    def __init__(self, basis: SpanBasis | NewBasis, indices: Array, groups: Array | None, rows: WeightedRows):
         self.basis, self.indices, self.groups, self.n_parameters = basis, indices, groups, indices.size
-        self.columns = spans(basis.cardinalities)
+        self.columns = spans(basis.shape.tolist())
         super().__init__(rows, row_blocks(len(rows.codes), max(indices.size, self.columns[-1].stop)))
 
     def _changes(self, codes: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
@@ -143,7 +145,7 @@ class QuadratureConditionals(RowConditionals):
 
     groups: Array
 
-    def __init__(self, terms: Sequence[Term], domain: Continuum, n_parameters: int, rows: WeightedRows):
+    def __init__(self, terms: Sequence[Term | NewTerm], domain: Continuum, n_parameters: int, rows: WeightedRows):
         (n_rows, n_variables), n_nodes = rows.codes.shape, domain.n_nodes
         self.domain, self.n_parameters = domain, n_parameters
         self.groups = np.arange(n_variables + 1) * n_nodes

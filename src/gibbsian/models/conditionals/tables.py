@@ -19,7 +19,7 @@ from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
 from gibbsian.resources import row_blocks
 
 if TYPE_CHECKING:
-    from gibbsian.models.table_model import Layout
+    from gibbsian.models.layout import Layout
 
 # So many multiplications of a product of matrices take as long as to add an entry of a table.
 PRODUCTS_AN_ENTRY = 10
@@ -33,7 +33,7 @@ def bind_tables(layout: Layout, rows: WeightedRows, design: Design = None) -> Co
     """Bind rows by the operator that is fastest; entries may be linear functions ``design @ theta`` of parameters."""
     if layout.scopes.sizes.max(initial=0) > 2:
         return _mapped(Tables(layout, rows), design)
-    if layout.domain.two_valued:
+    if layout.variables.two_valued:
         entries = pairs_of_tables(layout)
         pairs = Pairs(layout.scopes.graph, bias=True, low=0.0, gap=1.0)
         return Mapped(bind_pairs(pairs, rows), entries if design is None else entries @ design)
@@ -188,7 +188,7 @@ class Tables(RowConditionals):
 
     def __init__(self, layout: Layout, rows: WeightedRows):
         self.layout, self.n_parameters = layout, layout.size
-        if not layout.domain.two_valued:
+        if not layout.variables.two_valued:
             self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
         n_columns = rows.codes.shape[1] if self.groups is None else int(self.groups[-1])
         super().__init__(rows, row_blocks(len(rows.codes), n_columns))

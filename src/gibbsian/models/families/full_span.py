@@ -15,6 +15,7 @@ from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.parallel import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, SpanConditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.span_basis import SpanBasis
@@ -353,6 +354,10 @@ class FullSpanFamily:
         for rows in row_blocks(len(codes), self.n_parameters):
             means += shares[rows] @ self.basis.values(self.functions, codes[rows])
         return means
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return SpanConditionals(self.basis, self.functions, self.variables.groups, rows)
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def factors(self, theta: Array) -> FactorGraph:

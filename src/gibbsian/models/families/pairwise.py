@@ -13,6 +13,7 @@ from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, Pairs, WeightedRows, bind_pairs
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.family import Array, Model, Parts, fields_alone
 from gibbsian.models.file_parts import SIZE, TRUTH, PartsInFile, Plain, reals, wholes
@@ -24,10 +25,6 @@ from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import SPINS, Variables
 from gibbsian.resources import LEAST_ROWS, row_blocks
 
-# Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
-DENSE_ABOVE = 0.1
-# Up to this size the full matrix always fits the cache, whatever the graph.
-ALWAYS_DENSE_UP_TO = 64
 # Rows of a large sparse family whose products are summed together: no more than a few stay near the cache.
 FEW_ROWS = 8
 
@@ -144,14 +141,10 @@ class PairwiseFamily:
         ]
         return ends[0], ends[1]
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether algebra of the full matrix is the faster way."""
-        return self.graph.n_nodes <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
-
     def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Return the names of single variables and of products."""
-        return ["*".join(names[i] for i in scope) for scope in self.scopes]
+        """Return the names of single variables and of products, given those of the columns."""
+        units = [*names, *(f"h{number}" for number in range(self.n_hidden))]
+        return ["*".join(units[i] for i in scope) for scope in self.scopes]
 
     def to_parts(self) -> Parts:
         """Return the graph, whether there are biases, and how many units are hidden."""
@@ -208,7 +201,7 @@ class PairwiseFamily:
     def coupling_fields(self, theta: Array) -> Callable[[Array], Array]:
         """Return the function that maps rows of scores (float64) to ``sum_j w_ij x_j``."""
         couplings = self.split(theta).couplings
-        if self.is_dense:
+        if self.graph.is_dense:
             matrix = self.graph.matrix(couplings)
             return lambda numbers: numbers @ matrix
         indptr, heads, ids = self.graph.csr
@@ -239,17 +232,21 @@ class PairwiseFamily:
         def sums(block: slice) -> Array:
             numbers = self.variables.numbers(codes[block])
             weighted, edges = numbers * shares[block, None], self.graph.edges
-            if self.is_dense:
+            if self.graph.is_dense:
                 products = kernels.gather_edges(weighted.T @ numbers, edges, both_ways=False)
             else:
                 products = kernels.edge_products(weighted, numbers, edges)
             return self._in_layout(weighted.sum(axis=0), products)
 
-        least = LEAST_ROWS if self.is_dense else FEW_ROWS
+        least = LEAST_ROWS if self.graph.is_dense else FEW_ROWS
         return sum_in_order(sums, row_blocks(len(codes), self.graph.n_nodes, least_rows=least), self.n_parameters)
 
     def _in_layout(self, singles: Array, pairs: Array) -> Array:
         return np.concatenate([singles, pairs]) if self.bias else pairs
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return bind_pairs(Pairs(self.graph, self.bias, self.low, self.gap), rows)
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def factors(self, theta: Array) -> FactorGraph:
@@ -302,4 +299,5 @@ class PairwiseFamily:
         graph, kept = self.graph.subgraph(rest)
         edges = np.maximum(number[i], number[j])  # a coupling to a given variable acts on the bias of its other end
         edges[kept] = rest.size + np.arange(kept.size)
-        return type(self)(graph, self.variables.take(rest)), self._in_layout(number, edges)
+        hidden = int((rest >= self.graph.n_nodes - self.n_hidden).sum())
+        return type(self)(graph, self.variables.take(rest), n_hidden=hidden), self._in_layout(number, edges)

@@ -18,6 +18,7 @@ from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
+from gibbsian.models.conditionals import CliqueConditionals, Conditionals, WeightedRows
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.family import Array, Model, Parts, fields_alone
 from gibbsian.models.file_parts import SIZE, PartsInFile, reals, wholes
@@ -212,6 +213,10 @@ class ProductsFamily:
             self._blocks(len(codes)),
             self.n_parameters,
         )
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return CliqueConditionals(self.scopes, self.variables.levels, self.variables.groups, rows)
 
     # -- all rows at once ---------------------------------------------------------------------------------------------
     @cached_property

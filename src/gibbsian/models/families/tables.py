@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,15 +15,17 @@ from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.family import Array, Model, Parts, fields_alone
 from gibbsian.models.file_parts import SIZE, PartsInFile, reals, wholes
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions, of_tables
+from gibbsian.models.layout import Layout
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.states import checked_fixed, checked_shares
 from gibbsian.models.variables import Variables
-from gibbsian.resources import require_memory, row_blocks
+from gibbsian.resources import row_blocks
 
 
 class TablesParts(NamedTuple):
@@ -72,10 +73,6 @@ class TablesFamily:
     }
     __getstate__ = fields_alone
 
-    def __post_init__(self) -> None:
-        if len(self.variables) != self.scopes.n_variables:
-            raise ArgumentError(f"are {len(self.variables)} of {self.scopes.n_variables}", argument="variables")
-
     @classmethod
     def model(cls, tables: Mapping[Scope, Array | Sequence[object]], variables: Variables) -> Model[Self]:
         """Return a model from its tables, one axis for each variable in the order in which the key names them."""
@@ -86,7 +83,7 @@ class TablesFamily:
         if len(of) < len(tables):
             raise ArgumentError("names the same variables twice, give each set once", argument="tables")
         family = cls(Scopes.sorted(of, len(variables)), variables)
-        for scope, shape in zip(family.scopes, family.shapes, strict=True):
+        for scope, shape in zip(family.scopes, family.layout.shapes, strict=True):
             if of[scope].shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {of[scope].shape}, not {shape}")
         return Model(family, np.concatenate([np.empty(0), *(of[scope].ravel() for scope in family.scopes)]))
@@ -107,37 +104,19 @@ class TablesFamily:
 
     # -- structure ----------------------------------------------------------------------------------------------------
     @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shape of each table."""
-        return tuple(tuple(self.variables.sizes[i] for i in scope) for scope in self.scopes)
-
-    @cached_property
-    def offsets(self) -> Array:
-        """Where each table begins in theta, and the end of the last."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        require_memory(8.0 * sum(sizes), f"{len(sizes)} tables with {sum(sizes):.3g} entries", "use smaller cliques")
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-    @cached_property
-    def strides(self) -> Array:
-        """What one more of a code adds to the place of an entry, for each member of each scope."""
-        steps = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
-        return np.fromiter(steps, np.int64, int(self.scopes.sizes.sum()))
-
-    @property
-    def layout(self) -> tuple[Array, Array, Array, Array]:
-        """What kernels read: ``(indptr, members, strides, offsets)``."""
-        return *self.scopes.csr, self.strides, self.offsets
+    def layout(self) -> Layout:
+        """Where the entries of the tables stand in theta, and how kernels read them."""
+        return Layout(self.scopes, self.variables)
 
     @property
     def n_parameters(self) -> int:
         """Entries of all tables."""
-        return int(self.offsets[-1])
+        return self.layout.size
 
     @property
     def penalised(self) -> Array:
         """The tables of two and more variables."""
-        return np.repeat(self.scopes.sizes > 1, np.diff(self.offsets))
+        return self.layout.penalised
 
     @property
     def statistic_range(self) -> tuple[Array, Array]:
@@ -148,7 +127,7 @@ class TablesFamily:
         """Return the variables of each table with the codes of each entry."""
         return [
             f"{'*'.join(names[i] for i in scope)}[{','.join(map(str, codes))}]"
-            for scope, shape in zip(self.scopes, self.shapes, strict=True)
+            for scope, shape in zip(self.scopes, self.layout.shapes, strict=True)
             for codes in np.ndindex(*shape)
         ]
 
@@ -164,8 +143,7 @@ class TablesFamily:
     # -- parameters ---------------------------------------------------------------------------------------------------
     def split(self, theta: Array) -> TablesParts:
         """Return views of the tables."""
-        spans = zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
-        return TablesParts([theta[start:stop].reshape(shape) for start, stop, shape in spans])
+        return TablesParts(self.layout.tables(theta))
 
     def canonical(self, theta: Array) -> Array:
         """Return the zero-sum gauge: what a table says of fewer variables moves to the table of those.
@@ -214,14 +192,15 @@ class TablesFamily:
         """Return the sum of the entries that each row of codes picks."""
         codes = self.variables.checked(x)
         parts = map_in_order(
-            lambda block: kernels.log_weights(by_variable(codes[block]), *self.layout, theta), row_blocks(*codes.shape)
+            lambda block: kernels.log_weights(by_variable(codes[block]), *self.layout.arrays, theta),
+            row_blocks(*codes.shape),
         )
         return np.concatenate([np.empty(0), *parts])
 
     def statistics(self, x: Array) -> Array:
         """Return ones at the entries that each row picks."""
         codes = self.variables.checked(x).astype(np.int64)
-        indptr, members, strides, offsets = self.layout
+        indptr, members, strides, offsets = self.layout.arrays
         places = offsets[:-1] + np.add.reduceat(codes[:, members] * strides, indptr[:-1], axis=1)
         indicators = np.zeros((len(codes), self.n_parameters))
         np.put_along_axis(indicators, places, 1.0, axis=1)
@@ -232,10 +211,14 @@ class TablesFamily:
         codes = self.variables.checked(x)
         shares = checked_shares(weights, len(codes))
         return sum_in_order(
-            lambda block: kernels.statistics(by_variable(codes[block]), shares[block], *self.layout),
+            lambda block: kernels.statistics(by_variable(codes[block]), shares[block], *self.layout.arrays),
             row_blocks(*codes.shape),
             self.n_parameters,
         )
+
+    def conditionals(self, rows: WeightedRows) -> Conditionals:
+        """Bind rows of codes to the log-odds of each value given the others."""
+        return bind_tables(self.layout, rows)
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def factors(self, theta: Array) -> FactorGraph:

@@ -83,8 +83,14 @@ class BeliefNetworkFamily(LayeredFamily):
         return self.split(theta).machines[0]
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Refuse: layers drawn given the one above have normalisers, so the log-weight is not linear in theta."""
-        return self.joint(np.zeros(0)).parameter_names(names)
+        """Return a label for each parameter of each machine, given the names of the columns."""
+        units = [*names, *(f"h{number}" for number in range(self.n_hidden))]
+        ends, labels = spans(layer.n_units for layer in self.layers), []
+        for k, machine in enumerate(self.machines):
+            own = machine.labels(units[ends[k].start : ends[k + 1].stop])
+            weights = (f"{a}*{b}" for a, b in itertools.product(*own))
+            labels += [f"machine {k}: {label}" for label in (*own[0], *own[1], *weights)]
+        return labels
 
     def joint(self, theta: Array) -> Any:
         """Refuse: layers drawn given the one above have normalisers, so the log-weight is not linear in theta."""

@@ -87,6 +87,16 @@ class LayeredFamily:
         """Build the family from what a file keeps."""
         return cls(tuple(read_units(layer) for layer in parts.plain["layers"]))  # type: ignore[attr-defined]
 
+    def labels(self, names: Sequence[str]) -> list[list[str]]:
+        """Return a label for each column of values of each layer, given the names of all units."""
+        ends = spans(layer.n_units for layer in self.layers)
+        return [
+            list(names[at])
+            if layer.width == layer.n_units
+            else [f"{name}[{k}]" for name, q in zip(names[at], layer.variables.sizes, strict=True) for k in range(q)]
+            for layer, at in zip(self.layers, ends, strict=True)
+        ]
+
     def encode(self, x: Array) -> list[Array]:
         """Return the values of the layers in complete rows of codes."""
         ends = spans(layer.n_units for layer in self.layers)
@@ -175,8 +185,10 @@ class StackFamily(LayeredFamily):
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""
-        units = [f"h{number}" for number in range(self.n_hidden)]
-        return self.joint(np.zeros(self.n_parameters)).parameter_names([*names, *units])
+        labels = self.labels([*names, *(f"h{number}" for number in range(self.n_hidden))])
+        pairs = itertools.pairwise(labels)
+        weights = (f"{a}*{b}" for lower, upper in pairs for a, b in itertools.product(lower, upper))
+        return [*itertools.chain.from_iterable(labels), *weights]
 
     def interactions(self, theta: Array) -> Interactions:
         """Return the weights between units of neighbouring layers."""
@@ -320,15 +332,17 @@ class StackFamily(LayeredFamily):
     # -- statistics ---------------------------------------------------------------------------------------------------
     @property
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest value of each statistic; zero for those of real numbers."""
+        """The least and the largest value of each statistic; those of real numbers have no bounds."""
         ends = []
         for layer in self.layers:
-            real = layer.variables.real
-            tables = [np.zeros((1, layer.width))] if real else value_tables(layer)
+            tables = [np.ones((1, layer.width))] if layer.variables.real else value_tables(layer)
             ends.append([np.concatenate([end(table, axis=0) for table in tables]) for end in (np.min, np.max)])
         corners = itertools.product((0, 1), repeat=2)
         found = [self.statistics_of([own[pick[place % 2]][None] for place, own in enumerate(ends)]) for pick in corners]
-        return np.min(found, axis=0), np.max(found, axis=0)
+        real = [np.full((1, layer.width), float(layer.variables.real)) for layer in self.layers]
+        pairs = itertools.pairwise(real)
+        open_ended = np.hstack([*real, *(np.maximum.outer(a[0], b[0]).reshape(1, -1) for a, b in pairs)])[0] > 0
+        return np.where(open_ended, -np.inf, np.min(found, axis=0)), np.where(open_ended, np.inf, np.max(found, axis=0))
 
     def statistics(self, x: Array) -> Array:
         """Return the statistics S(x) of each row."""

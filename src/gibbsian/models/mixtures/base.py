@@ -171,10 +171,14 @@ class MixtureFamily:
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""
         labels = []
-        for part, shape in zip(self.parts._fields, self.shapes, strict=True):
-            each = [f" {name}" for name in names] if len(shape) > 1 else [""]
+        for part, (_, *inner) in zip(self.parts._fields, self.shapes, strict=True):
+            each = [f" {name}" for name in self.labels(names)] if inner else [""]
             labels += [f"{part}[{a}]{name}" for a in range(self.n_components) for name in each]
         return labels
+
+    def labels(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each number that a class has of the columns: by default the names of these."""
+        return list(names)
 
     def interactions(self, theta: Array) -> Interactions:
         """Return each class as a hidden unit, and how far its means are from those of all classes."""
