@@ -60,7 +60,7 @@ def _fused() -> Any:
 # -- units of two values ----------------------------------------------------------------------------------------------
 def two_valued_means(fields: Tensor, low: float) -> Tensor:
     """Return the means of units of the values `low` (0 or -1) and 1."""
-    return low + (1.0 - low) * torch.sigmoid((1.0 - low) * fields)
+    return torch.tanh(fields) if low else torch.sigmoid(fields)  # one kernel each
 
 
 def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
@@ -73,7 +73,9 @@ def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
 
 def two_valued_log_normaliser(fields: Tensor, low: float) -> Tensor:
     """Return the log of the sum over the values of each row."""
-    return torch.logaddexp(fields, low * fields).sum(dim=1, dtype=torch.float64)
+    # beyond the threshold softplus gives its argument; there it is that to the last bit
+    sums = torch.logaddexp(fields, -fields) if low else torch.nn.functional.softplus(fields, threshold=50.0)
+    return sums.sum(dim=1, dtype=torch.float64)
 
 
 # -- normal units -----------------------------------------------------------------------------------------------------
