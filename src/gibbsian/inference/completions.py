@@ -81,7 +81,7 @@ def count_completions(
 ) -> np.ndarray:
     """Return in how many ways the missing cells of each row can be filled, as floats that do not overflow.
 
-    Real variables have no end of values; `by_nodes` counts those that their quadrature rule fills in, which have widths.
+    Real variables have no end of values; `by_nodes` counts those of their quadrature rule, which have widths.
     """
     if missing is None:
         return np.ones(n_rows)

@@ -1,6 +1,6 @@
 """What engines ask of a family, whether it is one of `gibbsian.models.families` or a model that is its own family.
 
-Rows of families are codes, or numbers where codes are the nodes of a quadrature rule; models that are their own families
+Rows of families are codes, or numbers where codes are nodes of a quadrature rule; models that are their own families
 write rows in the values of a domain. This module is all that inference knows of these.
 """
 
