@@ -76,9 +76,7 @@ def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
     return indicators
 
 
-def count_completions(
-    domain: AnyDomain, missing: np.ndarray | None, n_rows: int, by_nodes: bool = False
-) -> np.ndarray:
+def count_completions(domain: AnyDomain, missing: np.ndarray | None, n_rows: int, by_nodes: bool = False) -> np.ndarray:
     """Return in how many ways the missing cells of each row can be filled, as floats that do not overflow.
 
     Real variables have no end of values; `by_nodes` counts those of their quadrature rule, which have widths.
