@@ -248,3 +248,8 @@ def momentum_step(theta, velocity, gradient, rate, momentum, l1, l2):
     if l1:
         # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
         shrink(theta, theta.dtype.type(rate * l1 / (1.0 - momentum)))
+
+
+def draw_along(layer, inputs, biases, base, beta, rng):
+    """Draw units whose fields are ``(1 - beta) base + beta (biases + inputs)``."""
+    return layer.draw((1.0 - beta) * base + beta * biases + beta * inputs, rng)

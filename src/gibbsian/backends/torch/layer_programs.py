@@ -113,6 +113,7 @@ class Walk:
         self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
         self.units, self.values = _on_device(units, len(values), device), device.put(values)
         self.sums = torch.zeros(len(values), dtype=torch.float64, device=device.place)
+        self.ends = torch.arange(2, device=device.place)
         self.run = Repeated(self._step, self.stream.clock)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
@@ -126,11 +127,10 @@ class Walk:
 
     def _step(self, ahead: int) -> None:
         self.stream.at_step(ahead)
-        before, at = (self.places[self.stream.clock + ahead + later] for later in (0, 1))
+        ends = self.places[self.stream.clock + (ahead + self.ends)]
         features = self.units.features(self.values)
-        self.sums += self.units.log_weights(self.values, features, at)
-        self.sums -= self.units.log_weights(self.values, features, before)
-        self.values.copy_(self.units.step(features, at, self.stream))
+        self.units.add_growth(self.sums, self.values, features, (ends[0], ends[1]))
+        self.values.copy_(self.units.step(features, ends[1], self.stream))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of some walkers, as those that exchange them do."""

@@ -71,6 +71,23 @@ def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
     return torch.where(shares < torch.sigmoid((1.0 - low) * fields), 1.0, low).to(fields.dtype)
 
 
+def draw_along(layer: Any, inputs: Tensor, biases: Tensor, base: Tensor, beta: Tensor, rng: Any) -> Tensor:
+    """Draw units whose fields are ``(1 - beta) base + beta (biases + inputs)``."""
+    if inputs.is_cuda and layer.kind in ("binary", "spin") and beta.dim() == 0:
+        return _fused().draw_two_valued(inputs, layer.low, rng, biases, base, beta)
+    return layer.draw((1.0 - beta) * base + beta * biases + beta * inputs, rng)
+
+
+def grows(layer: Any, values: Tensor) -> bool:
+    """Whether `grow` serves a layer that is summed out."""
+    return values.is_cuda and layer.kind in ("binary", "spin")
+
+
+def grow(*numbers: Any) -> None:
+    """Add to the sums of rows by how much their log-weights grow along a path (see `fused_units.grow`)."""
+    _fused().grow(*numbers)
+
+
 def two_valued_log_normaliser(fields: Tensor, low: float) -> Tensor:
     """Return the log of the sum over the values of each row."""
     # beyond the threshold softplus gives its argument; there it is that to the last bit
