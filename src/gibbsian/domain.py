@@ -259,6 +259,11 @@ class Continuum(Reals):
         """The logarithms of the nodes' weights."""
         return np.log(self._rule[1])
 
+    @property
+    def node_log_widths(self) -> np.ndarray:
+        """The logarithms of how much of the support the nodes stand for: a density times it is a probability."""
+        return self.node_log_weights - self.log_base(self.nodes)
+
     def log_base(self, states: np.ndarray) -> np.ndarray:
         """Return the log-density of the base measure at numbers."""
         if self.bounded:

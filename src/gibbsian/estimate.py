@@ -39,6 +39,11 @@ class Estimate(Shown):
     stderr: Any = 0.0
     parts: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("value", "stderr"):  # a number is Python's, also where NumPy has computed it
+            if isinstance(number := getattr(self, name), np.generic):
+                object.__setattr__(self, name, number.item())
+
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"value": self.value}
         if np.ndim(self.value):

@@ -280,14 +280,15 @@ class TestGaussianMoments:
         root = rng.normal(size=(4, 4))
         machine = gb.GaussianMachine(graph="chain").fit(rng.normal(size=(300, 4)) @ root + 1.0)
         model = machine.model_.replace(machine.model_.theta + rng.normal(scale=0.02, size=machine.model_.theta.size))
-        np.testing.assert_allclose(model.statistic_variances(), np.diag(model.information()), rtol=1e-10)
+        family, theta = model.family, model.theta
+        np.testing.assert_allclose(family.statistic_variances(theta), np.diag(family.information(theta)), rtol=1e-10)
 
     def test_moments_are_compared_over_the_rows_that_show_them(self, rng):
         numbers = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3))
         numbers[rng.random(numbers.shape) < 0.1] = np.nan
         result = gb.GaussianMachine().fit(numbers).result_
         present = ~np.isnan(numbers)
-        u = (numbers - result.model.centre) / result.model.scale
+        u = (numbers - result.model.family.centre) / result.model.family.scale
         expected = [np.nanmean(u[:, 0]), -np.nanmean(u[:, 0] ** 2) / 2, -np.nanmean(u[:, 0] * u[:, 1])]
         np.testing.assert_allclose(result.moments.mean[[0, 3, 6]], expected, atol=1e-12)
         assert result.moments.count[6] == pytest.approx((present[:, 0] & present[:, 1]).sum())

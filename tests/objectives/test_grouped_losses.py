@@ -10,7 +10,13 @@ from gibbsian.backends.numba import flip_losses, grouped_losses
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.models.conditionals import Loss
-from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, ProbabilityFlow, value_and_gradient
+from gibbsian.objectives import (
+    OBJECTIVES,
+    ConditionalPseudolikelihood,
+    ConditionalsObjective,
+    ProbabilityFlow,
+    value_and_gradient,
+)
 from systems import all_states, dataset_of, random_model_of
 
 PAIRS = {
@@ -112,6 +118,25 @@ def test_skipping_data_leaves_out_flips_to_rows_that_are_there(rng):
     states = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0]], dtype=np.int8)
     value, _ = value_and_gradient(ProbabilityFlow(skip_data=True), model, dataset_of(states, domain))
     assert value == pytest.approx((3 + 4 + 4) / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["markov-random-field", "full-span"])
+@pytest.mark.parametrize(
+    "objective", [ProbabilityFlow(skip_data=True), ConditionalPseudolikelihood([1, 3])], ids=["flow", "targets"]
+)
+def test_categories_of_two_values_leave_out_what_two_valued_variables_do(name, objective, rng):
+    """Costs of both have one column each: those that are left out are told alike."""
+    graph, domain = gb.graphs.complete(4), Categories((2, 2, 2, 2))
+    model, codes = random_model_of(name, graph, rng, domain), all_states(4, domain)[rng.integers(0, 16, 9)]
+    found = value_and_gradient(objective, model, dataset_of(codes, domain))[0]
+    costs = model.conditionals(codes, by_row=True).costs(model.theta)
+    left_out = np.tile([True, False, True, False], (9, 1))
+    if objective.name == "probability flow":
+        flipped = codes[:, None] ^ np.eye(4, dtype=np.int8)
+        left_out = (flipped[:, :, None] == codes).all(axis=3).any(axis=2)
+        assert left_out.any()
+    losses = np.exp(-costs / 2) if objective.name == "probability flow" else np.logaddexp(0.0, -costs)
+    assert found == pytest.approx(losses[~left_out].sum() / 9, rel=1e-12)
 
 
 def test_an_objective_of_two_values_says_so():

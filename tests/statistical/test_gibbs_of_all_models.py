@@ -55,7 +55,8 @@ def test_chains_started_at_random_reach_the_law(name, model):
     rng = np.random.default_rng(2)
     chains = sampler.init(model, N_CHAINS, rng, states=uniform_states(model, rng))
     assert goodness_of_fit(model, chains.states, p) < 1e-10  # the uniform start is elsewhere
-    chains, _ = sampler.step(model, chains, 40)
+    # from a uniform start the slowest of these laws is 0.03 away after 40 sweeps in random order, and 0.0002 after 160
+    chains, _ = sampler.step(model, chains, 160)
     assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
 
 

@@ -33,9 +33,9 @@ class Bethe:
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
     >>> expectation = gb.expectations.Bethe()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> truth = gb.inference.exact(model).moments                                          # a tree
+    >>> truth = gb.inference.exact(model)                                                  # a tree
     >>> log_z = float(estimate.parts["log_partition"])
-    >>> bool(np.allclose(estimate.value, truth.statistics)), round(log_z - truth.log_partition, 8)
+    >>> bool(np.allclose(estimate.value, truth.moments)), round(log_z - truth.log_partition, 8)
     (True, 0.0)
     """
 

@@ -28,7 +28,7 @@ class Exact:
     >>> expectation = gb.expectations.Exact()
     >>> estimate, _ = expectation(model, None)
     >>> estimate.value.round(4), estimate.stderr
-    (array([0.    , 0.    , 0.4621]), array([0., 0., 0.]))
+    (array([0.    , 0.    , 0.4621]), 0.0)
     """
 
     max_seconds: float = positional(

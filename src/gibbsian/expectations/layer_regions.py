@@ -54,7 +54,7 @@ def layer_products(
 
 
 def pair_products(family: StackFamily, parts: StackParts, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the means over rows of ``E[x y | all other units]`` of units of neighbouring layers (1-SMCI, YU20 eq. 15)."""
+    """Return means over rows of ``E[x y | all other units]`` with x, y of neighbouring layers (1-SMCI, YU20 eq. 15)."""
     fields = [family.fields(parts, place, values).astype(np.float64) for place in range(len(family.layers))]
     sides = [_Side(*side) for side in zip(family.layers, values, fields, strict=True)]
     return [_pairs(lower, upper, matrix) for (lower, upper), matrix in zip(pairwise(sides), parts.weights, strict=True)]

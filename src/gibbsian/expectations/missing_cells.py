@@ -42,7 +42,7 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     for each in counted(rows.conditionals(model.theta), "rows one by one", len(heavy)):
         missing = np.flatnonzero(rows.missing[each.row])
         try:
-            found = value_probabilities(rows.answers(each))
+            found = value_probabilities(model.family, rows.answers(each))
         except TooExpensiveError:
             # a stream that depends on the row alone: what else is asked for at the same time changes nothing
             own = np.random.default_rng([seed, zlib.crc32(rows.x[each.row].tobytes() + missing.tobytes())])

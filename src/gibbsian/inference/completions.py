@@ -26,11 +26,14 @@ class Completions:
         The number of the row that each one completes, ascending.
     starts : ndarray of shape (n_rows,)
         Where each row's run begins.
+    log_widths : ndarray of shape (n_completions,), optional
+        How much each completion stands for, as a logarithm: that of the nodes which fill cells of real variables.
     """
 
     states: np.ndarray
     row: np.ndarray
     starts: np.ndarray
+    log_widths: np.ndarray | None = None
 
     def posterior(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's log-evidence (unnormalised) and each completion's probability given the present cells."""
@@ -38,6 +41,8 @@ class Completions:
 
     def posterior_of(self, log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the same, given the log-weight of each completion."""
+        if self.log_widths is not None:
+            log_weights = log_weights + self.log_widths
         top = np.maximum.reduceat(log_weights, self.starts)
         weights = np.exp(log_weights - top[self.row])
         totals = np.add.reduceat(weights, self.starts)
@@ -74,19 +79,22 @@ def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
     return indicators
 
 
-def count_completions(domain: AnyDomain, missing: np.ndarray | None, n_rows: int) -> np.ndarray:
-    """Return in how many ways the missing cells of each row can be filled, as floats that do not overflow."""
+def count_completions(domain: AnyDomain, missing: np.ndarray | None, n_rows: int, by_nodes: bool = False) -> np.ndarray:
+    """Return in how many ways the missing cells of each row can be filled, as floats that do not overflow.
+
+    Real variables have no end of values; `by_nodes` counts those of their quadrature rule, which have widths.
+    """
     if missing is None:
         return np.ones(n_rows)
-    if isinstance(domain, Continuum):  # no list of nodes is one of completions, which have no weights
+    if isinstance(domain, Continuum) and not by_nodes:
         return np.where(missing.any(axis=1), np.inf, 1.0)
     exponents = np.einsum("mi,i->m", missing, np.log2(domain.cardinalities(missing.shape[1])))
     return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
 
 
 def complete_in_all_ways(domain: AnyDomain, x: np.ndarray, missing: np.ndarray | None) -> Completions:
-    """List every completion of every row, asking for the memory first."""
-    counts = count_completions(domain, missing, len(x))
+    """List every completion of every row, of real variables by nodes, asking for the memory first."""
+    counts = count_completions(domain, missing, len(x), by_nodes=True)
     total = float(counts.sum())
     require_memory(
         total * (x.shape[1] + 32.0),
@@ -96,13 +104,13 @@ def complete_in_all_ways(domain: AnyDomain, x: np.ndarray, missing: np.ndarray |
     counts = counts.astype(np.int64)
     row = np.repeat(np.arange(len(x)), counts)
     starts = np.cumsum(counts) - counts
-    states = x[row]
+    states, widths = x[row], np.zeros(row.size) if isinstance(domain, Continuum) else None
     if missing is not None:
-        _fill(states, missing, starts, counts, domain)
-    return Completions(states, row, starts)
+        _fill(states, missing, starts, counts, domain, widths)
+    return Completions(states, row, starts, widths)
 
 
-def _fill(states, missing, starts, counts, domain):
+def _fill(states, missing, starts, counts, domain, widths):
     """Write the digits of each completion's number, to the bases of the missing cells, into those cells of its run."""
     sizes, n_holes = domain.cardinalities(states.shape[1]), missing.sum(axis=1)
     for k in np.unique(n_holes[n_holes > 0]):  # rows with as many holes together
@@ -112,4 +120,7 @@ def _fill(states, missing, starts, counts, domain):
         each = np.repeat(np.arange(rows.size), counts[rows])
         number = np.arange(each.size) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
         digits = number[:, None] // steps[each] % sizes[cells[each]]
-        states[(starts[rows][each] + number)[:, None], cells[each]] = domain.from_codes(digits)
+        places = starts[rows][each] + number
+        states[places[:, None], cells[each]] = domain.from_codes(digits)
+        if widths is not None:
+            widths[places] = domain.node_log_widths[digits].sum(axis=1)

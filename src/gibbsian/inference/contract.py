@@ -1,7 +1,7 @@
 """What engines ask of a family, whether it is one of `gibbsian.models.families` or a model that is its own family.
 
-Rows of families are codes; models that are their own families write rows in the values of a domain. This module is all
-that inference knows of these.
+Rows of families are codes, or numbers where codes are nodes of a quadrature rule; models that are their own families
+write rows in the values of a domain. This module is all that inference knows of these.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain, Categories, Continuum
+from gibbsian.domain import BINARY, AnyDomain, Categories, Continuum
 from gibbsian.graphs import Graph
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.family import Model
 from gibbsian.models.ising import is_ising
+from gibbsian.models.variables import Quadrature
 
 
 def is_old(family: Any) -> bool:
@@ -45,7 +46,7 @@ def levels_of(family: Any) -> tuple[np.ndarray, ...] | None:
 
 def has_quadrature(family: Any) -> bool:
     """Say whether the values of variables are the nodes of a quadrature rule."""
-    return is_old(family) and isinstance(family.domain, Continuum)
+    return isinstance(family.domain, Continuum) if is_old(family) else isinstance(family.variables, Quadrature)
 
 
 def graph_of(family: Any) -> Graph:
@@ -65,14 +66,18 @@ def log_weight_table(family: Any, theta: np.ndarray) -> np.ndarray:
 
 def rows_of(family: Any, codes: np.ndarray) -> np.ndarray:
     """Return codes as rows of the family."""
-    return family.domain.from_codes(codes) if is_old(family) else codes
+    return family.domain.from_codes(codes) if is_old(family) else family.variables.rows_of(codes)
 
 
 def codes_of(family: Any, rows: np.ndarray) -> np.ndarray:
     """Return rows of the family as codes."""
-    return family.domain.to_codes(rows) if is_old(family) else rows
+    return domain_of(family).to_codes(rows)
 
 
 def domain_of(family: Any) -> AnyDomain:
-    """Return the values that rows of the family write; codes are those of categories."""
-    return family.domain if is_old(family) else Categories(tuple(family.variables.sizes))
+    """Return the values that rows of the family write: codes are those of categories, or 0 and 1 where all have two."""
+    if is_old(family):
+        return family.domain
+    if isinstance(family.variables, Quadrature):
+        return family.variables.support
+    return BINARY if family.variables.two_valued else Categories(tuple(family.variables.sizes))

@@ -38,8 +38,8 @@ class CutSets:
 
     Parameters
     ----------
-    family : PairwiseModel
-        That has a form in spins.
+    family : Family
+        Of pairs, with a form in spins.
     present : ndarray of shape (n_rows, n_variables)
         The rows as spins, zero where cells are missing.
     pointers, cells : ndarray of int
@@ -102,7 +102,7 @@ class CutSets:
     def _sum_out(self, ising: Ising, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Log-evidence and means as spins of each row, and what joined pairs of missing cells add to products."""
         means, (indptr, heads, ids) = self.present.astype(np.float64), ising.graph.csr
-        if self.family.is_dense:
+        if self.family.graph.is_dense:
             fields = means @ ising.graph.matrix(ising.couplings) + ising.fields
         else:
             fields = pairwise_kernels.sparse_fields(means, indptr, heads, ising.couplings[ids]) + ising.fields
@@ -142,7 +142,7 @@ def factorised_statistics(family: Any, spin_means: np.ndarray, shares: np.ndarra
     def sums(block: slice) -> np.ndarray:
         right = values[block]
         left = right * shares[block, None]
-        if family.is_dense:
+        if family.graph.is_dense:
             pairs = pairwise_kernels.gather_edges(left.T @ right, family.graph.edges, False)
         else:
             pairs = pairwise_kernels.edge_products(left, right, family.graph.edges)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import Domain, given_codes
+from gibbsian.domain import given_codes
 from gibbsian.inference.completions import (
     Completions,
     complete_in_all_ways,
@@ -21,7 +21,7 @@ from gibbsian.inference.completions import (
     value_indicators,
     value_offsets,
 )
-from gibbsian.inference.contract import domain_of, model_at, sizes_of
+from gibbsian.inference.contract import domain_of, levels_of, model_at, sizes_of
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.engine import Engine, ExactAnswers, plan_exact, predict_cost
 from gibbsian.models.family import Layered, keeps
@@ -114,7 +114,7 @@ def split_rows(family: Any, x: np.ndarray, missing: np.ndarray | None) -> Split:
     """Say which rows are summed together, and bind them."""
     if is_ising(family):
         return Split(*split_by_cut(family, x, missing))
-    counts = count_completions(domain_of(family), missing, len(x))
+    counts = count_completions(domain_of(family), missing, len(x), by_nodes=True)
     light, heavy = np.flatnonzero(counts <= MOST_LISTED), np.flatnonzero(counts > MOST_LISTED)
     return Split(light, Listed(family, x[light], None if missing is None else missing[light]), heavy)
 
@@ -193,7 +193,7 @@ class Listed:
 
     @cached_property
     def _counts(self) -> np.ndarray:
-        return count_completions(domain_of(self.family), self.missing, len(self.x))
+        return count_completions(domain_of(self.family), self.missing, len(self.x), by_nodes=True)
 
     @property
     def seconds(self) -> float:
@@ -270,7 +270,8 @@ class OneByOne:
     @property
     def seconds(self) -> float:
         """Predicted time of one evaluation, by the row that lacks most."""
-        heaviest = int(count_completions(domain_of(self.family), self.missing, self.n_rows).argmax())
+        counts = count_completions(domain_of(self.family), self.missing, self.n_rows, by_nodes=True)
+        heaviest = int(counts.argmax())
         return self.n_rows * (ROW_SECONDS + predict_cost(self._given(heaviest).family).seconds)
 
     def _given(self, row: int) -> Given[Any]:
@@ -329,7 +330,7 @@ class OneByOne:
         probabilities = value_indicators(domain_of(self.family), self.x)
         for each in counted(self.conditionals(theta), "rows one by one", self.n_rows):
             columns = value_columns(self.family, np.flatnonzero(self.missing[each.row]))
-            probabilities[each.row, columns] = value_probabilities(self.answers(each))
+            probabilities[each.row, columns] = value_probabilities(self.family, self.answers(each))
         return probabilities
 
 
@@ -355,11 +356,15 @@ class Conditional(NamedTuple):
     constant: float
 
 
-def value_probabilities(answers: ExactAnswers[Any]) -> np.ndarray:
-    """Return the probabilities of the values of all variables, in columns like `value_indicators`."""
-    domain, n = domain_of(answers.engine.family), sizes_of(answers.engine.family).size
-    if isinstance(domain, Domain):
-        return (answers.means - domain.low) / domain.gap
+def value_probabilities(family: Any, answers: ExactAnswers[Any]) -> np.ndarray:
+    """Return the probabilities of the values of some variables of a family, in columns like its `value_indicators`."""
+    rest = answers.engine.family
+    n, levels = sizes_of(rest).size, levels_of(rest)
+    if domain_of(family).two_valued:  # what is left of others may be, and has two columns for each all the same
+        if levels is None:
+            return np.array([answers.marginal([node])[1] for node in range(n)])
+        low, high = np.reshape(levels, (n, 2)).T
+        return (answers.means - low) / (high - low)
     return np.concatenate([answers.marginal([node]) for node in range(n)])
 
 

@@ -232,8 +232,7 @@ class Quadrature(Variables):
 
     def log_widths(self, codes: np.ndarray) -> np.ndarray:
         """Return the logarithm of the volume of each row of nodes: the density times it is the probability."""
-        support = self.support
-        return (support.node_log_weights[codes] - support.log_base(self.numbers(codes))).sum(axis=1)
+        return self.support.node_log_widths[codes].sum(axis=1)
 
 
 SPINS = Variables(())

@@ -113,7 +113,8 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
             return None
         given = np.ones(data.n_variables, bool)
         given[target_places(self.targets, data)] = False
-        if data.domain.two_valued:
+        sizes = data.domain.cardinalities(data.n_variables)
+        if (sizes == 2).all():  # of categories too: one column each
             return np.broadcast_to(given, data.states.shape)
-        columns = np.repeat(given, data.domain.cardinalities(data.n_variables))
+        columns = np.repeat(given, sizes)
         return columns & (value_indicators(data.domain, data.states) == 0)  # the present value is no flip

@@ -75,7 +75,7 @@ def flips_into_data(data: Dataset) -> np.ndarray:
     present = codes[data.weights > 0]
     columns = []
     for i, size in enumerate(sizes):
-        for value in [None] if data.domain.two_valued else range(size):
+        for value in [None] if set(sizes) == {2} else range(size):
             changed = codes.copy()
             changed[:, i] = 1 - codes[:, i] if value is None else value
             _, name = distinct_codes(np.concatenate([present, changed]), sizes)
