@@ -272,8 +272,6 @@ def spatial_moments(
     """
     if region not in REGIONS:
         raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
-    if region == "pair" and hidden is None:
-        raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
     ends = [spans(family.layers[place].width for place in side) for side in family.sides]
     given = family.spread_side(0, [values[:, at] for at in ends[0]])
     odd = [family.means(parts, place, given) for place in family.sides[1]]
@@ -282,6 +280,9 @@ def spatial_moments(
             given[place] = hidden[:, at]
     folded = _folded(family, parts, ends)
     if region == "pair":
+        if hidden is None:
+            reason = "needs the hidden values of the samples"
+            raise ArgumentError(reason, "give `hidden=`", argument="region", value="pair")
         even = [family.means(parts, place, given).mean(axis=0) for place in family.sides[0]]
         if folded is None:
             products = pair_products(family, parts, given)
