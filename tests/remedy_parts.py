@@ -1943,7 +1943,7 @@ FAMILIES = [
     ),
     swap(
         "products of values without order",
-        lambda name: functions_of(name, THREE_VALUED),
+        lambda name: functions_of(name, THREE_VALUED, tied=False),
         "product",
         "bias",
         "equal",
