@@ -15,6 +15,7 @@ from scipy import sparse
 
 import gibbsian as gb
 from gibbsian import domain, models
+from gibbsian.answers import answers_about
 from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
@@ -25,12 +26,17 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.potentials import Potential, PotentialsFamily
+from gibbsian.models.families.quadrature import QuadratureFamily
+from gibbsian.models.families.span_basis import SpanBasis
 from gibbsian.models.family import Model
 from gibbsian.models.layers.stack import top_of
 from gibbsian.models.layers.units import as_units, value_tables
 from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
+from gibbsian.models.variables import Quadrature, Variables
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import network, restricted, stack
@@ -1874,6 +1880,147 @@ CALLS = [
     ),
 ]
 
+# -- families ---------------------------------------------------------------------------------------------------------
+THREE_VALUED = Variables.categories((3, 3, 3))
+CLOSENESS = Potential("closeness", lambda x, y: np.exp(-((x - y) ** 2)))
+BINARY_THREE = Variables.binary(3)
+NODES = Quadrature.of(domain.Continuum("interval", 0.0, 1.0), 3)
+
+
+def functions_of(name, variables=BINARY_THREE, kind=PotentialsFamily, **how):
+    return kind.build([name], variables, THREE, **how)
+
+
+def mixture_answer(ask):
+    machine = machines_in_a_mixture()
+    return ask(machine.model_, gb.Dataset.read(BITS, coding="binary"))
+
+
+FAMILIES = [
+    swap(
+        "moments of the values of a belief network",
+        lambda model: gb.inference.exact(model).moments,
+        Later(belief),
+        Later(lambda: top_of(belief())),
+        says="its `top`",
+    ),
+    Row(
+        "a belief network as one model of all units",
+        lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
+        {"learner": "em"},
+        (),
+        "`learner='stacking'`",
+    ),
+    Row(
+        "a sum over real columns",
+        lambda **how: rbm(NUMBERS, visible="gaussian", **how),
+        {"learner": "em"},
+        (),
+        "`learner='minibatch'`",
+    ),
+    swap(
+        "the constant function of a family",
+        lambda functions: FullSpanFamily(SpanBasis(Variables.binary(3)), functions),
+        [0, 2],
+        [1, 2],
+        says="constant",
+    ),
+    swap(
+        "the table of a function of many variables",
+        lambda n: FullSpanFamily(SpanBasis(Variables.binary(n)), [2**n - 1]).factors(np.zeros(1)),
+        30,
+        5,
+        says="can be listed",
+    ),
+    swap("a span of too many variables", lambda n: SpanBasis(Variables.binary(n)), 63, 20, says="fewer"),
+    swap(
+        "a function of no known name",
+        lambda name: functions_of(name, tied=False),
+        "nonsense",
+        CLOSENESS,
+        says="a function",
+        but=("indicator",),  # which is written with its value
+    ),
+    swap(
+        "products of values without order",
+        lambda name: functions_of(name, THREE_VALUED, tied=False),
+        "product",
+        "bias",
+        "equal",
+        "indicator:2",
+        "table",
+        says="bias, equal, indicator or table",
+        but=("coding",),
+    ),
+    swap(
+        "tables of continuous variables",
+        lambda name: functions_of(name, NODES, QuadratureFamily),
+        "table",
+        "product",
+        says="other potentials",
+    ),
+    swap("an indicator of a word", functions_of, "indicator:x", "indicator:2", says="indicator:2"),
+    swap(
+        "a number for a function",
+        lambda potentials: PotentialsFamily.build(potentials, BINARY_THREE, THREE),
+        [3],
+        ["product", "bias"],
+        says="['product', 'bias']",
+    ),
+    Row(
+        "tables of several sizes",
+        lambda **how: functions_of("table", Variables.categories((2, 3, 4)), **how),
+        {"tied": True},
+        (),
+        "`tied=False`",
+    ),
+    Row(
+        "a function of pairs where there are none",
+        lambda name, **how: PotentialsFamily.build([name], BINARY_THREE, **how),
+        {"name": "product"},
+        ({"graph": THREE}, {"cliques": [(0, 1)]}, {"name": "bias"}),
+        "a graph, cliques or other potentials",
+    ),
+    swap(
+        "functions of real numbers",
+        lambda kind: functions_of("bias", NODES, kind),
+        PotentialsFamily,
+        QuadratureFamily,
+        says="QuadratureFamily",
+    ),
+    swap(
+        "a function without a name in a file",
+        lambda potential: functions_of(potential, NODES, QuadratureFamily).to_parts(),
+        CLOSENESS,
+        "product",
+        says="named potentials",
+        but=("indicator", "table", "levels"),
+    ),
+    swap(
+        "the network of a conditional model",
+        lambda model: model.interactions(),
+        Later(_conditional),
+        Later(lambda: LAYERS),
+        says="a joint distribution",
+    ),
+    swap(
+        "scores of categories",
+        lambda variables: variables.levels,
+        THREE_VALUED,
+        Variables.ordinal([(0, 1, 2)] * 3),
+        says="give scores",
+    ),
+    swap("codes of other variables", Variables.binary(2).checked, [[1, 0, 1]], [[1, 0]], says="2 variables"),
+    swap("a code of no value", Variables.binary(2).checked, [[1, 2]], [[1, 0]], says="from 0 to 1"),
+    swap(
+        "missing cells of a mixture of models",
+        mixture_answer,
+        lambda model, data: model.family.log_joint(model.theta, data.codes, np.zeros(data.codes.shape, bool)),
+        lambda model, data: answers_about(model).log_joint(data),
+        says="answers_about",
+    ),
+]
+
 PARTS = [
     *TABLES,
     *CALLS,
@@ -1888,4 +2035,5 @@ PARTS = [
     *COSTS,
     *OTHERS,
     *FILES,
+    *FAMILIES,
 ]
