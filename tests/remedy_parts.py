@@ -15,6 +15,7 @@ from scipy import sparse
 
 import gibbsian as gb
 from gibbsian import domain, models
+from gibbsian.answers import answers_about
 from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
@@ -24,13 +25,21 @@ from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.learners.runaway import check_runaway
-from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, concentration
-from gibbsian.models.layers.units import as_units
+from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.potentials import Potential, PotentialsFamily
+from gibbsian.models.families.quadrature import QuadratureFamily
+from gibbsian.models.families.span_basis import SpanBasis
+from gibbsian.models.family import Model
+from gibbsian.models.layers.stack import top_of
+from gibbsian.models.layers.units import as_units, value_tables
+from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
+from gibbsian.models.variables import Quadrature, Variables
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
-from layered_systems import restricted, stack
+from layered_systems import network, restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
     BITS,
@@ -73,8 +82,22 @@ def swap(name, call, wrong, *right, says="", but=()):
 
 
 @cache
-def network(sizes=(3, 2, 2)):
+def belief(sizes=(3, 2, 2)):
     return network([BinaryUnits(size) for size in sizes])
+
+
+def _log_partition(model):
+    return model.family.log_partition(model.parts)
+
+
+def _real_deep():
+    model = stack([GaussianUnits(2), BinaryUnits(2), BinaryUnits(2)])
+    return model.family, model.parts
+
+
+def _conditional():
+    family = models.ConditionalFamily.of(1, BinaryUnits(2), BinaryUnits(2))
+    return Model(family, np.zeros(family.n_parameters))
 
 
 def folder_path():
@@ -139,38 +162,23 @@ def learned_and_judged(rows, **settings):
 # -- models -----------------------------------------------------------------------------------------------------------
 MODELS = [
     swap(
-        "moments of a belief network's layout",
-        lambda model: model.unfold(np.zeros(model.theta.size)),
-        Later(network),
-        Later(lambda: network().top),
-        says="`network.top`",
-    ),
-    swap(
         "the joint form of a belief network",
-        lambda model: model.joint(),
-        Later(network),
-        Later(lambda: network().top),
+        lambda model: model.family.joint(model.theta),
+        Later(belief),
+        Later(lambda: top_of(belief())),
         says="its `top` machine",
     ),
     swap(
         "a temperature of a belief network",
         lambda model: model.at(0.5),
-        Later(network),
-        Later(lambda: network().top),
+        Later(belief),
+        Later(lambda: top_of(belief())),
         Later(lambda: stack([BinaryUnits(2)] * 3)),
-        says="`model_.top`, or a deep machine",
-    ),
-    swap("a stack of nothing", models.BeliefNetwork.stack, [], [LAYERS], says="at least one"),
-    swap(
-        "a stack of several temperatures",
-        models.BeliefNetwork.stack,
-        [LAYERS, restricted(BinaryUnits(2), BinaryUnits(2), temperature=2.0)],
-        [LAYERS, restricted(BinaryUnits(2), BinaryUnits(2))],
-        says="one for all",
+        says="its `top`, or a deep machine",
     ),
     swap(
         "weights of a wide belief network",
-        lambda sizes: network(sizes).log_evidence(np.zeros((1, sizes[0]))),
+        lambda sizes: belief(sizes).log_evidence(np.zeros((1, sizes[0]))),
         (2, 40, 40, 2),
         (2, 3, 3, 2),
         says="which bounds it",
@@ -182,10 +190,10 @@ MODELS = [
         5,
         says="Monte Carlo",
     ),
-    swap("mean lengths beyond one", lambda length: concentration.concentration(length, 3), 2.0, 0.5, says="unit norm"),
+    swap("mean lengths beyond one", lambda length: concentration(length, 3), 2.0, 0.5, says="unit norm"),
     swap(
         "log Z of wide layers",
-        lambda n: models.stack([BinaryUnits(n)] * 3).log_partition(),
+        lambda n: _log_partition(stack([BinaryUnits(n)] * 3)),
         40,
         3,
         says="log_partition_interval",
@@ -241,7 +249,7 @@ MODELS = [
     ),
     swap(
         "too few biases of layers",
-        lambda biases: models.stack([BinaryUnits(2)] * 3, biases=biases),
+        lambda biases: stack([BinaryUnits(2)] * 3, biases=biases),
         [None],
         [None] * 3,
         says="give 3",
@@ -255,7 +263,7 @@ MODELS = [
     ),
     swap(
         "hidden Gaussian units",
-        lambda hidden: models.stack([BinaryUnits(2), hidden, BinaryUnits(2)]),
+        lambda hidden: stack([BinaryUnits(2), hidden, BinaryUnits(2)]),
         GaussianUnits(2),
         BinaryUnits(2),
         SpinUnits(2),
@@ -264,21 +272,14 @@ MODELS = [
     ),
     swap(
         "layers without a hidden one",
-        lambda layers: models.stack(layers),
+        lambda layers: stack(layers),
         [BinaryUnits(2)],
         [BinaryUnits(2)] * 2,
         says="at least one hidden",
     ),
     swap(
         "a list of real states",
-        lambda layer: layer.features,
-        Later(lambda: REAL_LAYERS.visible),
-        Later(lambda: REAL_LAYERS.hidden),
-        says="the other layer",
-    ),
-    swap(
-        "real states in order",
-        lambda layer: layer.enumerate(0, 2),
+        value_tables,
         Later(lambda: REAL_LAYERS.visible),
         Later(lambda: REAL_LAYERS.hidden),
         says="the other layer",
@@ -290,8 +291,8 @@ MODELS = [
     ),
     swap(
         "a temperature of a mixture",
-        lambda how: fitted("mixture").model_.at(**how) if how else fitted("mixture").model_,
-        {"beta": 0.5},
+        lambda how: fitted("mixture").sample(2, random_state=0, **how),
+        {"temperature": 2.0},
         {},
         says="leave `temperature` out",
     ),
@@ -670,8 +671,8 @@ SAMPLERS = [
     swap(
         "values of other chains",
         lambda values: gb.samplers.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
-        np.ones((2, 2)),
-        np.ones((2, 3)),
+        [np.ones((2, 2))],
+        [np.ones((2, 3))],
         says="(2, 3)",
     ),
     swap(
@@ -705,7 +706,7 @@ SAMPLERS = [
         lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
         Later(lambda: IndependentUnits.biases(restricted(BinaryUnits(4), BinaryUnits(2)))),
         Later(lambda: IndependentUnits.biases(LAYERS)),
-        says="3 and 2",
+        says="[3, 2]",
     ),
     swap(
         "walkers of another width",
@@ -1184,7 +1185,7 @@ DATA = [
         lambda model: gb.storage.write_model(
             folder_path() / "n.gibbs", gb.storage.StoredModel(model, domain.as_coding("spin"), ("a", "b", "c"))
         ),
-        Later(lambda: models.ConditionalModel.zeros(1, models.BinaryUnits(2), models.BinaryUnits(2))),
+        Later(_conditional),
         Later(lambda: SPINS),
         says="register",
     ),
@@ -1267,9 +1268,7 @@ COSTS = [
     ),
     Row(
         "missing Gaussian cells of a deep machine",
-        lambda missing: gb.expectations.DeepMeanField()(
-            models.stack([GaussianUnits(2), BinaryUnits(2), BinaryUnits(2)]), np.zeros((1, 2)), missing
-        ),
+        lambda missing: gb.expectations.DeepMeanField()(*_real_deep(), np.zeros((1, 2)), missing),
         {"missing": np.ones((1, 2), bool)},
         ({"missing": None},),
         "fill them",
@@ -1326,7 +1325,7 @@ COSTS = [
     swap(
         "rows of one layer as a start",
         lambda samples: gb.diagnostics.log_partition_interval(
-            models.stack([BinaryUnits(3)] * 3),
+            stack([BinaryUnits(3)] * 3),
             samples=samples,
             annealing=gb.samplers.Annealing(10, 20),
             rng=0,
@@ -1369,8 +1368,8 @@ def machines_in_a_mixture():
 
 def collapsed(n_components):
     machine = gb.GaussianMixture(n_components, random_state=0).fit(NUMBERS)
-    trouble = "class 1 is a single point" if n_components > 1 else ""
-    machine.model_ = dataclasses.replace(machine.model_, trouble=trouble)
+    warning = "class 1 is a single point" if n_components > 1 else ""
+    machine.result_ = dataclasses.replace(machine.result_, warning=warning)
     return machine
 
 
@@ -1881,6 +1880,147 @@ CALLS = [
     ),
 ]
 
+# -- families ---------------------------------------------------------------------------------------------------------
+THREE_VALUED = Variables.categories((3, 3, 3))
+CLOSENESS = Potential("closeness", lambda x, y: np.exp(-((x - y) ** 2)))
+BINARY_THREE = Variables.binary(3)
+NODES = Quadrature.of(domain.Continuum("interval", 0.0, 1.0), 3)
+
+
+def functions_of(name, variables=BINARY_THREE, kind=PotentialsFamily, **how):
+    return kind.build([name], variables, THREE, **how)
+
+
+def mixture_answer(ask):
+    machine = machines_in_a_mixture()
+    return ask(machine.model_, gb.Dataset.read(BITS, coding="binary"))
+
+
+FAMILIES = [
+    swap(
+        "moments of the values of a belief network",
+        lambda model: gb.inference.exact(model).moments,
+        Later(belief),
+        Later(lambda: top_of(belief())),
+        says="its `top`",
+    ),
+    Row(
+        "a belief network as one model of all units",
+        lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
+        {"learner": "em"},
+        (),
+        "`learner='stacking'`",
+    ),
+    Row(
+        "a sum over real columns",
+        lambda **how: rbm(NUMBERS, visible="gaussian", **how),
+        {"learner": "em"},
+        (),
+        "`learner='minibatch'`",
+    ),
+    swap(
+        "the constant function of a family",
+        lambda functions: FullSpanFamily(SpanBasis(Variables.binary(3)), functions),
+        [0, 2],
+        [1, 2],
+        says="constant",
+    ),
+    swap(
+        "the table of a function of many variables",
+        lambda n: FullSpanFamily(SpanBasis(Variables.binary(n)), [2**n - 1]).factors(np.zeros(1)),
+        30,
+        5,
+        says="can be listed",
+    ),
+    swap("a span of too many variables", lambda n: SpanBasis(Variables.binary(n)), 63, 20, says="fewer"),
+    swap(
+        "a function of no known name",
+        lambda name: functions_of(name, tied=False),
+        "nonsense",
+        CLOSENESS,
+        says="a function",
+        but=("indicator",),  # which is written with its value
+    ),
+    swap(
+        "products of values without order",
+        lambda name: functions_of(name, THREE_VALUED, tied=False),
+        "product",
+        "bias",
+        "equal",
+        "indicator:2",
+        "table",
+        says="bias, equal, indicator or table",
+        but=("coding",),
+    ),
+    swap(
+        "tables of continuous variables",
+        lambda name: functions_of(name, NODES, QuadratureFamily),
+        "table",
+        "product",
+        says="other potentials",
+    ),
+    swap("an indicator of a word", functions_of, "indicator:x", "indicator:2", says="indicator:2"),
+    swap(
+        "a number for a function",
+        lambda potentials: PotentialsFamily.build(potentials, BINARY_THREE, THREE),
+        [3],
+        ["product", "bias"],
+        says="['product', 'bias']",
+    ),
+    Row(
+        "tables of several sizes",
+        lambda **how: functions_of("table", Variables.categories((2, 3, 4)), **how),
+        {"tied": True},
+        (),
+        "`tied=False`",
+    ),
+    Row(
+        "a function of pairs where there are none",
+        lambda name, **how: PotentialsFamily.build([name], BINARY_THREE, **how),
+        {"name": "product"},
+        ({"graph": THREE}, {"cliques": [(0, 1)]}, {"name": "bias"}),
+        "a graph, cliques or other potentials",
+    ),
+    swap(
+        "functions of real numbers",
+        lambda kind: functions_of("bias", NODES, kind),
+        PotentialsFamily,
+        QuadratureFamily,
+        says="QuadratureFamily",
+    ),
+    swap(
+        "a function without a name in a file",
+        lambda potential: functions_of(potential, NODES, QuadratureFamily).to_parts(),
+        CLOSENESS,
+        "product",
+        says="named potentials",
+        but=("indicator", "table", "levels"),
+    ),
+    swap(
+        "the network of a conditional model",
+        lambda model: model.interactions(),
+        Later(_conditional),
+        Later(lambda: LAYERS),
+        says="a joint distribution",
+    ),
+    swap(
+        "scores of categories",
+        lambda variables: variables.levels,
+        THREE_VALUED,
+        Variables.ordinal([(0, 1, 2)] * 3),
+        says="give scores",
+    ),
+    swap("codes of other variables", Variables.binary(2).checked, [[1, 0, 1]], [[1, 0]], says="2 variables"),
+    swap("a code of no value", Variables.binary(2).checked, [[1, 2]], [[1, 0]], says="from 0 to 1"),
+    swap(
+        "missing cells of a mixture of models",
+        mixture_answer,
+        lambda model, data: model.family.log_joint(model.theta, data.codes, np.zeros(data.codes.shape, bool)),
+        lambda model, data: answers_about(model).log_joint(data),
+        says="answers_about",
+    ),
+]
+
 PARTS = [
     *TABLES,
     *CALLS,
@@ -1895,4 +2035,5 @@ PARTS = [
     *COSTS,
     *OTHERS,
     *FILES,
+    *FAMILIES,
 ]

@@ -1194,7 +1194,7 @@ DEEPER = [
         ),
         {"converted": True},
         ({"converted": False},),
-        "as it was fitted",
+        "before its conversion",
     ),
     Row(
         "too few rows to draw from",
@@ -1629,7 +1629,7 @@ KINDS = [
         answer_of,
         {"kind": "dbn", "question": "expect"},
         ({"kind": "dbm"},),
-        "`model_.top`",
+        "a DeepBoltzmannMachine",
     ),
     Row("an expectation for layers", answer_of, {"kind": "rbm", "question": "expect", "method": "bethe"}),
     Row(

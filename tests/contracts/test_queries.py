@@ -14,7 +14,8 @@ from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import BinaryUnits, CategoricalUnits, SpinUnits
-from gibbsian.models.family import Model
+from gibbsian.models.family import Layered, Model
+from gibbsian.models.layers.units import domain_of, values_of
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.variables import Variables
@@ -75,6 +76,11 @@ def column_law(model):
         sizes = model.family.columns.sizes
         states = all_states(len(sizes), gb.domain.Categories(sizes))
         return np.exp(model.family.log_evidence(model.theta, states)).reshape(sizes)
+    if isinstance(model.family, Layered):
+        log_weights = model.log_evidence(
+            values_of(model.visible, all_states(model.visible.n_units, domain_of(model.visible)))
+        )
+        return np.exp(log_weights - np.logaddexp.reduce(log_weights)).reshape(model.visible.variables.sizes)
     return exact_law(model)[1].reshape(model.domain.cardinalities(model.n_variables))
 
 

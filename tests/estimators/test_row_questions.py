@@ -65,10 +65,13 @@ def test_every_family_tells_unusual_rows_and_cells_or_why_not(name):
     assert first["likelier"] == labels[int(np.argmax(known))]
 
 
-@pytest.mark.parametrize("name", ["pairwise", "potts", "rbm"])
+@pytest.mark.parametrize("name", ["pairwise", "potts", "rbm", "rbm of categories"])
 def test_conditionals_and_hidden_columns_tell_the_same_of_rows_with_holes(name):
-    machine = small(name).fit(table(name))
-    data, answers = machine._read(table(name, holes=0.2)), machine._answers
+    if name == "rbm of categories":
+        machine, rows, holed = small("rbm", visible="categorical"), table("potts"), table("potts", holes=0.2)
+    else:
+        machine, rows, holed = small(name), table(name), table(name, holes=0.2)
+    data, answers = machine.fit(rows)._read(holed), machine._answers
     assert answers.has_conditionals
     quick, likelier = shown_probabilities(answers, data, np.random.default_rng(0))
     answers.has_conditionals = False

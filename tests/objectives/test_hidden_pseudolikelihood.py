@@ -84,7 +84,9 @@ def test_a_restricted_machine_has_the_objective_of_the_hidden_one_on_its_graph(r
     settings = {"learner": "mple", "l2": 1e-3, "random_state": 0, "max_iter": 500}
     hidden = gb.HiddenBoltzmannMachine(2, graph="restricted", **settings).fit(rows)
     restricted = gb.RestrictedBoltzmannMachine(2, start=None, **settings).fit(rows)
-    np.testing.assert_allclose(restricted.model_.joint().theta, hidden.model_.theta, atol=1e-10)
+    np.testing.assert_allclose(
+        restricted.model_.family.joint(restricted.model_.theta).theta, hidden.model_.theta, atol=1e-10
+    )
     assert restricted.pseudo_score(rows) == pytest.approx(hidden.pseudo_score(rows), abs=1e-10)
 
 

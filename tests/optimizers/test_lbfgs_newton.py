@@ -7,9 +7,8 @@ from scipy.optimize import minimize
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import LEARNERS
-from gibbsian.learners.objective import WithMetric
 from gibbsian.optimizers import LBFGS, Ascent, Newton
-from gibbsian.optimizers.base import subgradient
+from gibbsian.optimizers.base import Preconditioned, subgradient
 from systems import random_model, sampled_data
 
 
@@ -162,7 +161,7 @@ def test_few_parameters_with_a_metric_remember_every_step(rng):
             norm, steps = info.gradient_norm, steps + 1
         return steps, len(state.moves)
 
-    with_metric, remembered = steps_and_memory(WithMetric(bowl, lambda gradient: gradient / np.diag(hessian)))
+    with_metric, remembered = steps_and_memory(Preconditioned(bowl, lambda gradient: gradient / np.diag(hessian)))
     without, few = steps_and_memory(bowl)
     assert few == 3
     assert remembered == with_metric

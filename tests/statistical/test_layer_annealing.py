@@ -89,7 +89,7 @@ def test_machines_too_strong_for_the_ladder_are_bracketed_all_the_same_and_said_
     model = trained_like(np.random.default_rng(7), strength=1.0)
     engine = exact(model)
     # in one of four modes, to be far from the others
-    far = IndependentUnits((model.visible_biases, np.zeros(model.hidden.width)))
+    far = IndependentUnits((model.biases[0], np.zeros(model.hidden.width)))
     annealing, path = Annealing(40, 50), layer_path(model, far)
     for seed in range(5):
         rng = np.random.default_rng(seed)

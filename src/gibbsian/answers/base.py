@@ -62,6 +62,14 @@ class Answers:
         # whether conditionals of the model are about rows: hidden variables would have to be summed out of them
         self.has_conditionals = not model.n_hidden and isinstance(model, HasConditionals)
 
+    def conditional_costs(self, data: Dataset, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+        """Return the costs of changing each column of complete rows, with where columns begin, and the log-weights.
+
+        This is asked only where `has_conditionals` says so; costs and columns are those of `Conditionals`.
+        """
+        conditionals = self.model.conditionals(data.domain.to_codes(states), by_row=True)
+        return conditionals.groups, conditionals.costs(self.model.theta), self.model.log_weights(states)
+
     @property
     def two_valued(self) -> bool:
         """Whether the upper of two values stands for a column where probabilities are told."""

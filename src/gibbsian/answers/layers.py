@@ -25,7 +25,7 @@ from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mea
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.inference.layer_missing import LayerRowSums, layer_evidence
-from gibbsian.inference.layer_pseudolikelihood import conditional_costs, log_pseudolikelihood
+from gibbsian.inference.layer_pseudolikelihood import column_costs, conditional_costs, log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
 from gibbsian.models.family import Model, Units
 from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
@@ -73,7 +73,13 @@ class LayerAnswers(Answers):
     def __init__(self, model: Any):
         super().__init__(model)
         self.layers: tuple[Any, ...] = model.family.layers
-        self.flips_rows = len(self.layers) == 2  # the sums over several hidden layers are long
+        # the sums over several hidden layers are long, and real numbers have no list of values
+        self.has_conditionals = len(self.layers) == 2 and not self.layers[0].variables.real
+
+    def conditional_costs(self, data: Dataset, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+        """Return the costs of changing each column of complete rows, hidden units summed out."""
+        values = values_of(self.layers[0], states)
+        return *column_costs(self.model, values), self.model.family.log_evidence(self.model.theta, values)
 
     def _log_weights(self, states: np.ndarray) -> np.ndarray:
         """Return ``log P + log Z`` of rows, hidden units summed out exactly."""
@@ -544,7 +550,9 @@ class NetworkAnswers(DeepAnswers):
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Refuse: the directed layers have no expected statistics in the layout of theta."""
-        raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `model_.top`")
+        raise ArgumentError(
+            "a belief network has no moments in the layout of its parameters", "use a DeepBoltzmannMachine"
+        )
 
 
 def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:

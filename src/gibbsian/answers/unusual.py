@@ -33,7 +33,7 @@ def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -
         counts = count_completions(data.domain, data.missing, data.n_states)
         left = counts > MOST_LISTED
         for rows in _blocks(np.flatnonzero(~left), counts):
-            own[rows], likelier[rows] = _by_odds(answers.model, data, rows)
+            own[rows], likelier[rows] = _by_odds(answers, data, rows)
     for j in range(data.n_variables if left.any() else 0):
         rows = np.flatnonzero(left & ~holes[:, j])
         if rows.size:
@@ -55,14 +55,13 @@ def _blocks(rows: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
     yield from np.split(rows, np.flatnonzero(np.diff(numbers)) + 1) if rows.size else ()
 
 
-def _by_odds(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _by_odds(answers: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same of some rows, by the odds of other values over their completions."""
     missing = None if data.missing is None else data.missing[rows]
     completions, codes = complete_in_all_ways(data.domain, data.states[rows], missing), data.codes[rows]
-    conditionals = model.conditionals(data.domain.to_codes(completions.states), by_row=True)
-    columns, costs = conditionals.groups, conditionals.costs(model.theta)
+    columns, costs, log_weights = answers.conditional_costs(data, completions.states)
     odds = np.exp(np.minimum(-costs, LARGEST_EXPONENT))
-    odds *= completions.posterior(model)[1][:, None]
+    odds *= completions.posterior_of(log_weights)[1][:, None]
     odds = np.add.reduceat(odds, completions.starts, axis=0)
     if columns is None:
         return 1.0 / (1.0 + odds), np.where(odds > 1.0, 1 - codes, codes)

@@ -8,7 +8,8 @@ units given the rest of each sample (YU20 eq. 8). Anything with `init` and a cal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +20,9 @@ from gibbsian.expectations.layer_regions import layer_products, pair_products
 from gibbsian.inference.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.family import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import as_units
 from gibbsian.registry import Registry
+from gibbsian.resources import spans
 from gibbsian.samplers.layer_paths import IndependentUnits, PathUnits
 from gibbsian.samplers.tempering import TemperedState, Tempering
 from gibbsian.settings import check, choice, declared, free, whole
@@ -149,7 +152,7 @@ class PersistentBlockChains(_HiddenChainsGoOn):
 @FREE_PHASES.register("smci")
 @declared(frozen=True)
 class SpatialBlockChains(_HiddenChainsGoOn):
-    """Persistent chains of a machine of two layers whose moments are taken by spatial Monte Carlo integration.
+    """Persistent chains whose moments are taken by spatial Monte Carlo integration.
 
     Examples
     --------
@@ -160,20 +163,12 @@ class SpatialBlockChains(_HiddenChainsGoOn):
 
     region: str = choice("layer", "What is summed exactly around a visible and a hidden unit.", *REGIONS)
 
-    def init(
-        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
-    ) -> HiddenChains:
-        """Start from the biases alone."""
-        if len(stack.family.layers) > 2:
-            raise ArgumentError("spatial integration is for machines of two layers", "use `free_phase='pcd'`")
-        return super().init(stack, base, rng)
-
     def __call__(
         self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
     ) -> tuple[FreeMoments, HiddenChains]:
         """Go on with the chains and integrate around their states."""
-        (drawn, _), _, state = self.advance(family, parts, state, rng)
-        return spatial_moments(family, parts, drawn, state.hidden[0], self.region), state
+        drawn, _, state = self.advance(family, parts, state, rng)
+        return spatial_moments(family, parts, np.hstack(drawn[0::2]), np.hstack(state.hidden), self.region), state
 
 
 class TemperedChains(NamedTuple):
@@ -260,31 +255,73 @@ def spatial_moments(
     hidden: np.ndarray | None = None,
     region: str = "layer",
 ) -> FreeMoments:
-    """Return moments of a machine of two layers by spatial Monte Carlo integration over samples.
+    """Return moments by spatial Monte Carlo integration over samples.
 
     Parameters
     ----------
     family, parts : StackFamily and StackParts
-        A machine; those of two-valued units have compiled sums.
+        A machine; where the even layers are of one two-valued kind, and the odd ones too, sums are compiled.
     values : ndarray of shape (n_samples, width)
-        Visible values.
+        Visible values; of a deep machine those of the even layers side by side.
     hidden : ndarray of shape (n_samples, width), optional
-        Hidden values, which the region ``"pair"`` needs.
+        Hidden values, or those of the odd layers side by side, which the region ``"pair"`` needs.
     region : {"layer", "pair"}
-        What is summed exactly around a visible and a hidden unit: the pair alone (1-SMCI, YU20 eq. 15), or the visible
-        unit with the whole hidden layer, analytically; the larger never has the larger variance (YU20 theorem 2).
+        What is summed exactly around two units of neighbouring layers: the pair alone (1-SMCI, YU20 eq. 15), or the
+        unit of the even layer with all odd layers, analytically; the larger never has the larger variance (YU20
+        theorem 2).
     """
     if region not in REGIONS:
         raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
-    compiled = FlipSums(family, parts, values) if is_two_valued(family) else None
-    hidden_means = family.means(parts, 1, [values, None]).mean(axis=0)
-    if region == "layer":
-        visible, products = compiled.layer_moments() if compiled else layer_products(family, parts, values)
-        return FreeMoments([visible, hidden_means], [products])
-    if hidden is None:
-        raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
-    products = compiled.pair_products(hidden) if compiled else pair_products(family, parts, values, hidden)
-    return FreeMoments([family.means(parts, 0, [None, hidden]).mean(axis=0), hidden_means], [products])
+    ends = [spans(family.layers[place].width for place in side) for side in family.sides]
+    given = family.spread_side(0, [values[:, at] for at in ends[0]])
+    odd = [family.means(parts, place, given) for place in family.sides[1]]
+    if hidden is not None:
+        for place, at in zip(family.sides[1], ends[1], strict=True):
+            given[place] = hidden[:, at]
+    folded = _folded(family, parts, ends)
+    if region == "pair":
+        if hidden is None:
+            reason = "needs the hidden values of the samples"
+            raise ArgumentError(reason, "give `hidden=`", argument="region", value="pair")
+        even = [family.means(parts, place, given).mean(axis=0) for place in family.sides[0]]
+        if folded is None:
+            products = pair_products(family, parts, given)
+        else:
+            products = _unfolded(FlipSums(*folded, values).pair_products(hidden), family, ends)
+    elif folded is None:
+        even, products = layer_products(family, parts, given)
+    else:
+        flat, every = FlipSums(*folded, values).layer_moments()
+        even, products = [flat[at] for at in ends[0]], _unfolded(every, family, ends)
+    firsts = family.spread_side(0, even)
+    firsts[1::2] = [means.mean(axis=0) for means in odd]
+    return FreeMoments(firsts, products)
+
+
+def _folded(
+    family: StackFamily, parts: StackParts, ends: Sequence[Sequence[slice]]
+) -> tuple[StackFamily, StackParts] | None:
+    """Return the machine of two layers that has the even and the odd layers, where each side is of one kind."""
+    if not is_two_valued(family):
+        return None
+    if len(family.layers) == 2:
+        return family, parts
+    sides = [[family.layers[place] for place in side] for side in family.sides]
+    if any(len({layer.kind for layer in side}) > 1 for side in sides):
+        return None
+    units: list[Any] = [as_units(side[0].kind, sum(layer.n_units for layer in side)) for side in sides]
+    weights = np.zeros([layer.width for layer in units], parts.weights[0].dtype)
+    for block, matrix in zip(_unfolded(weights, family, ends), parts.weights, strict=True):
+        block[:] = matrix
+    biases = [np.concatenate([parts.biases[place] for place in side]) for side in family.sides]
+    return StackFamily(tuple(units)), StackParts(biases, [weights])
+
+
+def _unfolded(matrix: np.ndarray, family: StackFamily, ends: Sequence[Sequence[slice]]) -> list[np.ndarray]:
+    """Return the parts of a matrix, of even by odd layers, that are between neighbours: views."""
+    at = [ends[place % 2][place // 2] for place in range(len(family.layers))]
+    pairs = enumerate(pairwise(at))
+    return [matrix[upper, lower].T if place % 2 else matrix[lower, upper] for place, (lower, upper) in pairs]
 
 
 def _draws(family: StackFamily, side: int, fields: list[Array], rng: Any) -> list[Array]:

@@ -1,13 +1,15 @@
-"""Spatial Monte Carlo integration of restricted machines with any kinds of units (YU20 eq. 8 and its conclusion).
+"""Spatial Monte Carlo integration of stacks with any kinds of units (YU20 eq. 8 and its conclusion).
 
-Around a visible and a hidden unit a sum is taken exactly: the values of one unit are listed, and the other, or the
-whole hidden layer, has a formula given its field. Real numbers are listed as the nodes of a quadrature rule, centred
+Around two units of neighbouring layers a sum is taken exactly: the values of one unit are listed, and the other, or all
+layers next to it, have a formula given their fields. Real numbers are listed as the nodes of a quadrature rule, centred
 where the unit lies given the rest and as wide as it is there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,50 +22,87 @@ N_NODES = 32
 WIDEST = 4.0
 
 
-def layer_products(family: StackFamily, parts: StackParts, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means over rows of ``E[v_i | v_-i]`` and ``E[v_i h_j | v_-i]``, the hidden layer summed out."""
-    (lower, upper), ((biases, _), (matrix,)) = family.layers, parts
-    fields = family.fields(parts, 1, [values, None]).astype(np.float64)
-    visible, products = np.zeros(lower.width), np.zeros(matrix.shape)
-    for columns, unit in _units(lower):
-        own = np.tile(biases[columns], (len(values), 1))
-        rest = fields - values[:, columns] @ matrix[columns]
-        visible[columns], products[columns] = _moments(unit, own, upper, rest, matrix[columns])
-    return visible, products
+def layer_products(
+    family: StackFamily, parts: StackParts, values: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the means over rows of ``E[x | other even units]`` of even units x, and of ``x y`` with odd ones y.
+
+    The odd layers are summed out. Means are listed for each even layer, products for each two neighbours, as the
+    weights between them are.
+    """
+    firsts, products = [], [np.zeros(matrix.shape) for matrix in parts.weights]
+    odd = {place: family.fields(parts, place, values).astype(np.float64) for place in family.sides[1]}
+    for place in family.sides[0]:
+        near = [
+            (k, parts.weights[place] if k > place else parts.weights[k].T) for k in (place - 1, place + 1) if k in odd
+        ]
+        here, biases = values[place], parts.biases[place]
+        means = np.zeros(family.layers[place].width)
+        for columns, unit in _units(family.layers[place]):
+            own = np.tile(biases[columns], (len(here), 1))
+            others = [
+                (family.layers[k], odd[k] - here[:, columns] @ matrix[columns], matrix[columns]) for k, matrix in near
+            ]
+            means[columns], found = _moments(unit, own, others)
+            for (k, _), product in zip(near, found, strict=True):
+                if k > place:
+                    products[place][columns] = product
+                else:
+                    products[k][:, columns] = product.T
+        firsts.append(means)
+    return firsts, products
 
 
-def pair_products(family: StackFamily, parts: StackParts, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the mean over rows of ``E[v_i h_j | all other units]`` (1-SMCI, YU20 eq. 15)."""
-    (lower, upper), (matrix,) = family.layers, parts.weights
-    if lower.variables.real and not upper.variables.real:  # list the unit that has few values
-        turned = StackParts(parts.biases[::-1], [matrix.T])
-        return pair_products(StackFamily((upper, lower)), turned, hidden, values).T
-    both, products = [values, hidden], np.zeros(matrix.shape)
-    below, above = (family.fields(parts, place, both).astype(np.float64) for place in (0, 1))
-    for columns, unit in _units(lower):
-        for others, other in _units(upper):
+def pair_products(family: StackFamily, parts: StackParts, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return means over rows of ``E[x y | all other units]`` with x, y of neighbouring layers (1-SMCI, YU20 eq. 15)."""
+    fields = [family.fields(parts, place, values).astype(np.float64) for place in range(len(family.layers))]
+    sides = [_Side(*side) for side in zip(family.layers, values, fields, strict=True)]
+    return [_pairs(lower, upper, matrix) for (lower, upper), matrix in zip(pairwise(sides), parts.weights, strict=True)]
+
+
+class _Side(NamedTuple):
+    """A layer, its values and its fields, row by row."""
+
+    layer: Any
+    values: np.ndarray
+    fields: np.ndarray
+
+
+def _pairs(lower: _Side, upper: _Side, matrix: np.ndarray) -> np.ndarray:
+    """Return the mean over rows of ``E[x_i y_j | all other units]`` for two neighbouring layers."""
+    if lower.layer.variables.real and not upper.layer.variables.real:  # list the unit that has few values
+        return _pairs(upper, lower, matrix.T).T
+    products = np.zeros(matrix.shape)
+    for columns, unit in _units(lower.layer):
+        for others, other in _units(upper.layer):
             weights = matrix[columns, others]
-            own = below[:, columns] - hidden[:, others] @ weights.T
-            rest = above[:, others] - values[:, columns] @ weights
-            products[columns, others] = _moments(unit, own, other, rest, weights)[1]
+            own = lower.fields[:, columns] - upper.values[:, others] @ weights.T
+            rest = upper.fields[:, others] - lower.values[:, columns] @ weights
+            (products[columns, others],) = _moments(unit, own, [(other, rest, weights)])[1]
     return products
 
 
-def _moments(unit: Any, own: np.ndarray, other: Any, rest: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
-    """Return the means over rows of x and of ``x y^T``: a unit x with field `own`, and units y with ``rest + x W``."""
+def _moments(
+    unit: Any, own: np.ndarray, others: Sequence[tuple[Any, np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the means over rows of x and of each ``x y^T``: a unit x with field `own`, units y with ``rest + x W``."""
+
+    def fields(points: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+        for other, rest, weights in others:
+            yield other, (rest[:, None] + points @ weights).reshape(-1, rest.shape[1])
 
     def log_weights(points: np.ndarray) -> np.ndarray:
         flat = points.reshape(-1, points.shape[2])
-        sums = other.log_normaliser((rest[:, None] + points @ weights).reshape(-1, rest.shape[1]))
+        sums = sum(other.log_normaliser(each) for other, each in fields(points))
         return (points * own[:, None]).sum(axis=2) + (sums + unit.log_measure(flat)).reshape(points.shape[:2])
 
-    points, extra = _listed(unit, log_weights, own + other.means(rest) @ weights.T)
+    centre = own + sum(other.means(rest) @ weights.T for other, rest, weights in others)
+    points, extra = _listed(unit, log_weights, centre)
     logs = log_weights(points) + extra
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True) * len(own)
-    means = other.means((rest[:, None] + points @ weights).reshape(-1, rest.shape[1]))
-    weighted = (points * shares[:, :, None]).reshape(len(means), -1)
-    return weighted.sum(axis=0), weighted.T @ means
+    weighted = (points * shares[:, :, None]).reshape(-1, points.shape[2])
+    return weighted.sum(axis=0), [weighted.T @ other.means(each) for other, each in fields(points)]
 
 
 def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray, Any]:

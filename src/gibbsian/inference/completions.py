@@ -37,7 +37,10 @@ class Completions:
 
     def posterior(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's log-evidence (unnormalised) and each completion's probability given the present cells."""
-        log_weights = model.log_weights(self.states)
+        return self.posterior_of(model.log_weights(self.states))
+
+    def posterior_of(self, log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same, given the log-weight of each completion."""
         if self.log_widths is not None:
             log_weights = log_weights + self.log_widths
         top = np.maximum.reduceat(log_weights, self.starts)

@@ -56,6 +56,19 @@ def conditional_costs(model: Model[StackFamily], values: np.ndarray) -> np.ndarr
     return np.column_stack([scores[rows, here] - scores[rows, 1 - here] for scores, here in _scores(model, values)])
 
 
+def column_costs(model: Model[StackFamily], values: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return ``log P(v) - log P(v with unit i changed)`` of discrete visible units, row by row, and where units begin.
+
+    Units of two values have a column for the other one, and None is told; others have a column for each value.
+    """
+    visible = model.family.layers[0]
+    if visible.variables.two_valued:
+        return None, conditional_costs(model, values)
+    rows = np.arange(len(values))
+    costs = [scores[rows, here][:, None] - scores for scores, here in _scores(model, values)]
+    return np.concatenate([[0], np.cumsum(visible.variables.sizes)]), np.hstack(costs)
+
+
 def _scores(model: Model[StackFamily], values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each unit the log-weights of its values, up to a constant of the row, and which one the row has.
 

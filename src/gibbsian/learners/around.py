@@ -106,7 +106,11 @@ class OnJoint(Around):
 
 def _joint(model: Any) -> PairwiseModel:
     kinds = {layer.kind for layer in model.family.layers}
-    if len(kinds) > 1 or not kinds <= set(DOMAINS) or not LESSONS.name_for(model.family):
+    if not LESSONS.name_for(model.family):
+        raise ArgumentError("a belief network is no exponential family over its units", "learn by `learner='stacking'`")
+    if any(layer.variables.real for layer in model.family.layers):
+        raise ArgumentError("real numbers have no list of values to sum over", "learn by `learner='minibatch'`")
+    if len(kinds) > 1 or not kinds <= set(DOMAINS):
         named = ", ".join(layer.kind for layer in model.family.layers)
         raise ArgumentError(
             f"this learner takes hidden units that have the two values of the columns, not layers of {named} units",
