@@ -224,7 +224,7 @@ class PathUnits:
         if len(layers) == 2 and kernels.grows(layers[1 - self.walked], x):
             (walked, summed), biases = (self.walked, 1 - self.walked), self.parts.biases
             slopes = biases[walked] - self.base[walked]
-            kernels.grow(sums, x, slopes, features, biases[summed], self.base[summed], ends, layers[summed].low)
+            kernels.grow(layers[summed], sums, x, slopes, features, biases[summed], self.base[summed], ends)
             return
         before, after = ends
         sums += self.log_weights(x, features, after)

@@ -97,6 +97,22 @@ def grow(sums: Any, values: Any, slopes: Any, products: Any, biases: Any, base: 
     )
 
 
+@triton.jit(do_not_specialize=["ahead"])
+def _take(rows, order, starts, clock, out, width, ahead, columns: tl.constexpr):
+    number, column = tl.program_id(0), tl.program_id(1) * columns + tl.arange(0, columns)
+    place = tl.load(order + tl.load(starts + tl.load(clock) + ahead) + number)
+    values = tl.load(rows + place * width + column, column < width, 0)
+    tl.store(out + number.to(tl.int64) * width + column, values.to(out.dtype.element_ty), column < width)
+
+
+def take_rows(rows: Any, order: Any, starts: Any, stream: Any, out: Any) -> Any:
+    """Fill `out` with the rows of the minibatch that the clock shows."""
+    n_rows, width = out.shape
+    grid = (n_rows, triton.cdiv(width, _PARAMETERS))
+    _take[grid](rows, order, starts, stream.clock, out, width, stream.ahead, columns=_PARAMETERS)
+    return out
+
+
 @triton.jit
 def _move(
     theta, velocity, gradient, rates, size, momentum: tl.constexpr, l1: tl.constexpr, l2: tl.constexpr,

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, require_card_memory, there
+from gibbsian.backends.torch.layers import take_rows
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.streams import Stream
 
@@ -350,7 +351,7 @@ class Fit:
         def step(ahead: int) -> None:
             self.stream.at_step(ahead)
             number = self.stream.clock + ahead
-            values = self._values(self.order[self.starts[number] + within])
+            values = self._values(within)
             lesson = self.lessons.lesson(self.parts, self.memory, self.lessons.clamp(self.parts, values), self.stream)
             plan.move(self.theta, self.velocity, lesson.gradient, self.rates[number])
             each(_fill, self.memory, lesson.memory)
@@ -358,11 +359,12 @@ class Fit:
 
         return step
 
-    def _values(self, places: Any) -> Any:
+    def _values(self, within: Any) -> Any:
         """Return the rows of a minibatch; missing cells are drawn given the rest, by way of hidden units."""
-        values = self.rows[places].to(self.dtype)
+        values = take_rows(self.rows, self.order, self.starts, self.stream, within, self.dtype)
         if self.holes is None:
             return values
+        places = self.order[self.starts[self.stream.clock + self.stream.ahead] + within]
         both = self.family.draw_side(self.parts, 1, [values, None], self.stream)
         drawn = self.family.draw(self.parts, 0, both, self.stream)
         values = torch.where(self.holes[places], drawn, values)

@@ -27,6 +27,28 @@ def dot(values: Tensor, weights: Tensor) -> Tensor:
     return values @ weights if weights.dim() == 1 else (values * weights).sum(1)
 
 
+def take_rows(rows: Tensor, order: Tensor, starts: Tensor, stream: Any, within: Tensor, dtype: Any) -> Tensor:
+    """Return the rows of the minibatch that the clock shows."""
+    if rows.is_cuda:
+        return _fused().take_rows(rows, order, starts, stream, rows.new_empty(len(within), rows.shape[1], dtype=dtype))
+    return rows[order[starts[stream.clock + stream.ahead] + within]].to(dtype)
+
+
+def column_means(values: Tensor) -> Tensor:
+    """Return the mean of each column."""
+    return values.mean(0)
+
+
+def towards(values: Tensor, others: Tensor, share: float) -> Tensor:
+    """Return values moved by a share of the way to others."""
+    return torch.lerp(values, others, share)
+
+
+def less_product(values: Tensor, matrix: Tensor, vector: Tensor) -> Tensor:
+    """Return ``values - matrix @ vector``."""
+    return torch.addmv(values.to(matrix.dtype), matrix, vector, alpha=-1.0)
+
+
 def empty(height: int, width: int, like: Tensor) -> Tensor:
     """Return a tensor of the kind of another, with nothing in it yet."""
     return like.new_empty(height, width)
@@ -83,9 +105,9 @@ def grows(layer: Any, values: Tensor) -> bool:
     return values.is_cuda and layer.kind in ("binary", "spin")
 
 
-def grow(*numbers: Any) -> None:
+def grow(layer: Any, *numbers: Any) -> None:
     """Add to the sums of rows by how much their log-weights grow along a path (see `fused_units.grow`)."""
-    _fused().grow(*numbers)
+    _fused().grow(*numbers, layer.low)
 
 
 def two_valued_log_normaliser(fields: Tensor, low: float) -> Tensor:
