@@ -28,7 +28,8 @@ OFFSET_SHARE = 0.01
 
 def towards(offsets: Sequence[Array], means: Sequence[Array]) -> tuple[Array, ...]:
     """Return offsets, one for each column of values of each layer, moved a little towards means."""
-    return tuple(own + OFFSET_SHARE * (mean - own) for own, mean in zip(offsets, means, strict=True))
+    move = layer_kernels(means[0]).towards
+    return tuple(move(own, mean, OFFSET_SHARE) for own, mean in zip(offsets, means, strict=True))
 
 
 @dataclass
@@ -49,10 +50,11 @@ class GradientMaker:
 
         Data and samples of the free phase are values of all layers, row by row.
         """
-        here = [_mean(part) for part in data]
+        kernels = layer_kernels(data[0])
+        here = [kernels.column_means(part) for part in data]
         sampled = not isinstance(free, FreeMoments)
         rows: Any = free
-        there = [_mean(part) for part in rows] if sampled else rows.firsts
+        there = [kernels.column_means(part) for part in rows] if sampled else rows.firsts
         firsts = [own - other for own, other in zip(here, there, strict=True)]
         widths = [len(part) for part in here]
         flat = self._array("gradient", 1, sum(widths) + sum(a * b for a, b in pairwise(widths)), data[0])[0]
@@ -67,8 +69,8 @@ class GradientMaker:
             if not sampled:
                 weights -= rows.products[place]
             if offsets is not None:
-                moved[place] = moved[place] - weights @ offsets[place + 1]
-                moved[place + 1] = moved[place + 1] - offsets[place] @ weights
+                moved[place] = kernels.less_product(moved[place], weights, offsets[place + 1])
+                moved[place + 1] = kernels.less_product(moved[place + 1], weights.T, offsets[place])
         start = 0
         for part in moved:
             flat[start : start + len(part)] = part
@@ -96,8 +98,9 @@ class GradientMaker:
             left[n_data:n_rows] = free[0]
             library.multiply(free[1], -1.0 / n_free, out=right[n_data:n_rows])
         if offsets is not None:
-            left[n_rows], right[n_rows] = offsets[0], -dh
-            left[n_rows + 1], right[n_rows + 1] = dv, -offsets[1]
+            left[n_rows], left[n_rows + 1] = offsets[0], dv
+            library.negative(dh, out=right[n_rows])
+            library.negative(offsets[1], out=right[n_rows + 1])
         library.matmul(left.T, right, out=weights)
 
     def _array(self, name: Any, height: int, width: int, like: Array) -> Array:
@@ -106,8 +109,3 @@ class GradientMaker:
         if kept is None or len(kept) < height or kept.shape[1] != width or kept.dtype != like.dtype:
             kept = self._arrays[name] = layer_kernels(like).empty(height, width, like)
         return kept[:height]
-
-
-def _mean(values: Array) -> Array:
-    """Mean over rows; np.mean itself would take longer than the sums of a small minibatch."""
-    return values.sum(0) / len(values)

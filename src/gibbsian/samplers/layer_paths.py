@@ -218,6 +218,18 @@ class PathUnits:
             total = total + family.layers[at].log_normaliser(self.offsets(at, place) + place * own)
         return total
 
+    def add_growth(self, sums: Any, x: Any, features: Any, ends: tuple[Any, Any]) -> None:
+        """Add to the sums of rows by how much their log-weights grow from one inverse temperature to another."""
+        layers, kernels = self.family.layers, layer_kernels(x)
+        if len(layers) == 2 and kernels.grows(layers[1 - self.walked], x):
+            (walked, summed), biases = (self.walked, 1 - self.walked), self.parts.biases
+            slopes = biases[walked] - self.base[walked]
+            kernels.grow(layers[summed], sums, x, slopes, features, biases[summed], self.base[summed], ends)
+            return
+        before, after = ends
+        sums += self.log_weights(x, features, after)
+        sums -= self.log_weights(x, features, before)
+
     def step(self, features: Any, place: Any, rng: Any) -> Any:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
         summed = self._draw(1 - self.walked, features, place, rng)
@@ -228,8 +240,10 @@ class PathUnits:
         return _beside([self.family.inputs(self.parts, place, values) for place in self.family.sides[side]])
 
     def _draw(self, side: int, inputs: Any, beta: Any, rng: Any) -> Any:
+        layers, draw = self.family.layers, layer_kernels(inputs).draw_along
         each = zip(self.family.sides[side], self.split(inputs, side), strict=True)
-        return _beside([self.family.layers[at].draw(self.offsets(at, beta) + beta * own, rng) for at, own in each])
+        biases = self.parts.biases
+        return _beside([draw(layers[at], own, biases[at], self.base[at], beta, rng) for at, own in each])
 
 
 def _beside(parts: list[Any]) -> Any:

@@ -248,3 +248,23 @@ def momentum_step(theta, velocity, gradient, rate, momentum, l1, l2):
     if l1:
         # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
         shrink(theta, theta.dtype.type(rate * l1 / (1.0 - momentum)))
+
+
+def draw_along(layer, inputs, biases, base, beta, rng):
+    """Draw units whose fields are ``(1 - beta) base + beta (biases + inputs)``."""
+    return layer.draw((1.0 - beta) * base + beta * biases + beta * inputs, rng)
+
+
+def column_means(values):
+    """Return the mean of each column; np.mean itself would take longer than the sums of a small minibatch."""
+    return values.sum(0) / len(values)
+
+
+def towards(values, others, share):
+    """Return values moved by a share of the way to others."""
+    return values + share * (others - values)
+
+
+def less_product(values, matrix, vector):
+    """Return ``values - matrix @ vector``."""
+    return values - matrix @ vector

@@ -14,8 +14,8 @@ _STRIP, _PARAMETERS = 256, 1024
 
 @triton.jit(do_not_specialize=["ahead", "number"])
 def _draw(
-    fields, draws, clock, key, width, quarter, ahead, number, slope: tl.constexpr, low: tl.constexpr,
-    strip: tl.constexpr,
+    fields, biases, base, beta, draws, clock, key, width, quarter, ahead, number, slope: tl.constexpr,
+    low: tl.constexpr, strip: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * strip + tl.arange(0, strip)
@@ -27,6 +27,10 @@ def _draw(
         column = unit + lane * quarter
         inside = (unit < quarter) & (column < width)
         field = tl.load(fields + row * width + column, inside, 0.0)
+        if biases is not None:
+            at = tl.load(beta).to(field.dtype)
+            start = tl.load(base + column, inside, 0.0)
+            field = at * (field + tl.load(biases + column, inside, 0.0)) + (1.0 - at) * start
         # the smaller of the two odds, so that no exponential overflows
         small = tl.exp(-tl.abs(slope * field))
         share = tl.where(field > 0.0, 1.0, small) / (1.0 + small)
@@ -37,17 +41,76 @@ def _draw(
         tl.store(draws + row * width + column, tl.where(uniform < share, 1.0, low).to(field.dtype), inside)
 
 
-def draw_two_valued(fields: Any, low: float, rng: Any) -> Any:
-    """Draw values `low` or 1, with the random numbers of `streams.Stream.uniform` made where they are used."""
+def draw_two_valued(fields: Any, low: float, rng: Any, biases: Any = None, base: Any = None, beta: Any = None) -> Any:
+    """Draw values `low` or 1, with the random numbers of `streams.Stream.uniform` made where they are used.
+
+    Given `biases`, the fields are ``(1 - beta) base + beta (biases + fields)``.
+    """
     fields = fields.contiguous()
     n_rows, width = fields.shape
     draws, quarter = torch.empty_like(fields), -(-width // 4)
     strip = min(_STRIP, triton.next_power_of_2(quarter))
     _draw[(n_rows, triton.cdiv(quarter, strip))](
-        fields, draws, rng.clock, rng.key, width, quarter, rng.ahead, rng.next_draw(), slope=1.0 - low, low=low,
-        strip=strip,
+        fields, biases, base, beta, draws, rng.clock, rng.key, width, quarter, rng.ahead, rng.next_draw(),
+        slope=1.0 - low, low=low, strip=strip,
     )  # fmt: skip
     return draws
+
+
+@triton.jit
+def _log_sum(first, second):
+    return tl.maximum(first, second) + tl.log(1.0 + tl.exp(-tl.abs(first - second)))
+
+
+@triton.jit
+def _grow(
+    sums, values, slopes, products, biases, base, before, after, n_values, width, low: tl.constexpr, strip: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    here, there = tl.load(before), tl.load(after)
+    growth = tl.zeros([strip], tl.float64)
+    for start in range(0, width, strip):
+        column = start + tl.arange(0, strip)
+        inside = column < width
+        product = tl.load(products + row * width + column, inside, 0.0)
+        bias, first = tl.load(biases + column, inside, 0.0), tl.load(base + column, inside, 0.0)
+        new = there.to(product.dtype) * (product + bias) + (1.0 - there).to(product.dtype) * first
+        old = here.to(product.dtype) * (product + bias) + (1.0 - here).to(product.dtype) * first
+        growth += tl.where(inside, _log_sum(new, low * new) - _log_sum(old, low * old), 0.0).to(tl.float64)
+    linear = tl.zeros([strip], tl.float64)
+    for start in range(0, n_values, strip):
+        column = start + tl.arange(0, strip)
+        inside = column < n_values
+        value = tl.load(values + row * n_values + column, inside, 0.0)
+        linear += (value * tl.load(slopes + column, inside, 0.0)).to(tl.float64)
+    tl.store(sums + row, tl.load(sums + row) + tl.sum(growth) + (there - here) * tl.sum(linear))
+
+
+def grow(sums: Any, values: Any, slopes: Any, products: Any, biases: Any, base: Any, ends: Any, low: float) -> None:
+    """Add to the sums of rows by how much their log-weights grow from one inverse temperature (`ends`) to the other.
+
+    The log-weights are ``beta values . slopes`` and the log-sums of two-valued units with the fields
+    ``(1 - beta) base + beta (biases + products)``.
+    """
+    _grow[(len(values),)](
+        sums, values, slopes, products, biases, base, *ends, values.shape[1], products.shape[1], low=low, strip=_STRIP
+    )
+
+
+@triton.jit(do_not_specialize=["ahead"])
+def _take(rows, order, starts, clock, out, width, ahead, columns: tl.constexpr):
+    number, column = tl.program_id(0), tl.program_id(1) * columns + tl.arange(0, columns)
+    place = tl.load(order + tl.load(starts + tl.load(clock) + ahead) + number)
+    values = tl.load(rows + place * width + column, column < width, 0)
+    tl.store(out + number.to(tl.int64) * width + column, values.to(out.dtype.element_ty), column < width)
+
+
+def take_rows(rows: Any, order: Any, starts: Any, stream: Any, out: Any) -> Any:
+    """Fill `out` with the rows of the minibatch that the clock shows."""
+    n_rows, width = out.shape
+    grid = (n_rows, triton.cdiv(width, _PARAMETERS))
+    _take[grid](rows, order, starts, stream.clock, out, width, stream.ahead, columns=_PARAMETERS)
+    return out
 
 
 @triton.jit

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, require_card_memory, there
+from gibbsian.backends.torch.layers import take_rows
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.streams import Stream
 
@@ -113,6 +114,7 @@ class Walk:
         self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
         self.units, self.values = _on_device(units, len(values), device), device.put(values)
         self.sums = torch.zeros(len(values), dtype=torch.float64, device=device.place)
+        self.ends = torch.arange(2, device=device.place)
         self.run = Repeated(self._step, self.stream.clock)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
@@ -126,11 +128,10 @@ class Walk:
 
     def _step(self, ahead: int) -> None:
         self.stream.at_step(ahead)
-        before, at = (self.places[self.stream.clock + ahead + later] for later in (0, 1))
+        ends = self.places[self.stream.clock + (ahead + self.ends)]
         features = self.units.features(self.values)
-        self.sums += self.units.log_weights(self.values, features, at)
-        self.sums -= self.units.log_weights(self.values, features, before)
-        self.values.copy_(self.units.step(features, at, self.stream))
+        self.units.add_growth(self.sums, self.values, features, (ends[0], ends[1]))
+        self.values.copy_(self.units.step(features, ends[1], self.stream))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of some walkers, as those that exchange them do."""
@@ -350,7 +351,7 @@ class Fit:
         def step(ahead: int) -> None:
             self.stream.at_step(ahead)
             number = self.stream.clock + ahead
-            values = self._values(self.order[self.starts[number] + within])
+            values = self._values(within)
             lesson = self.lessons.lesson(self.parts, self.memory, self.lessons.clamp(self.parts, values), self.stream)
             plan.move(self.theta, self.velocity, lesson.gradient, self.rates[number])
             each(_fill, self.memory, lesson.memory)
@@ -358,11 +359,12 @@ class Fit:
 
         return step
 
-    def _values(self, places: Any) -> Any:
+    def _values(self, within: Any) -> Any:
         """Return the rows of a minibatch; missing cells are drawn given the rest, by way of hidden units."""
-        values = self.rows[places].to(self.dtype)
+        values = take_rows(self.rows, self.order, self.starts, self.stream, within, self.dtype)
         if self.holes is None:
             return values
+        places = self.order[self.starts[self.stream.clock + self.stream.ahead] + within]
         both = self.family.draw_side(self.parts, 1, [values, None], self.stream)
         drawn = self.family.draw(self.parts, 0, both, self.stream)
         values = torch.where(self.holes[places], drawn, values)

@@ -27,6 +27,28 @@ def dot(values: Tensor, weights: Tensor) -> Tensor:
     return values @ weights if weights.dim() == 1 else (values * weights).sum(1)
 
 
+def take_rows(rows: Tensor, order: Tensor, starts: Tensor, stream: Any, within: Tensor, dtype: Any) -> Tensor:
+    """Return the rows of the minibatch that the clock shows."""
+    if rows.is_cuda:
+        return _fused().take_rows(rows, order, starts, stream, rows.new_empty(len(within), rows.shape[1], dtype=dtype))
+    return rows[order[starts[stream.clock + stream.ahead] + within]].to(dtype)
+
+
+def column_means(values: Tensor) -> Tensor:
+    """Return the mean of each column."""
+    return values.mean(0)
+
+
+def towards(values: Tensor, others: Tensor, share: float) -> Tensor:
+    """Return values moved by a share of the way to others."""
+    return torch.lerp(values, others, share)
+
+
+def less_product(values: Tensor, matrix: Tensor, vector: Tensor) -> Tensor:
+    """Return ``values - matrix @ vector``."""
+    return torch.addmv(values.to(matrix.dtype), matrix, vector, alpha=-1.0)
+
+
 def empty(height: int, width: int, like: Tensor) -> Tensor:
     """Return a tensor of the kind of another, with nothing in it yet."""
     return like.new_empty(height, width)
@@ -60,7 +82,7 @@ def _fused() -> Any:
 # -- units of two values ----------------------------------------------------------------------------------------------
 def two_valued_means(fields: Tensor, low: float) -> Tensor:
     """Return the means of units of the values `low` (0 or -1) and 1."""
-    return low + (1.0 - low) * torch.sigmoid((1.0 - low) * fields)
+    return torch.tanh(fields) if low else torch.sigmoid(fields)  # one kernel each
 
 
 def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
@@ -71,9 +93,28 @@ def draw_two_valued(fields: Tensor, low: float, rng: Any) -> Tensor:
     return torch.where(shares < torch.sigmoid((1.0 - low) * fields), 1.0, low).to(fields.dtype)
 
 
+def draw_along(layer: Any, inputs: Tensor, biases: Tensor, base: Tensor, beta: Tensor, rng: Any) -> Tensor:
+    """Draw units whose fields are ``(1 - beta) base + beta (biases + inputs)``."""
+    if inputs.is_cuda and layer.kind in ("binary", "spin") and beta.dim() == 0:
+        return _fused().draw_two_valued(inputs, layer.low, rng, biases, base, beta)
+    return layer.draw((1.0 - beta) * base + beta * biases + beta * inputs, rng)
+
+
+def grows(layer: Any, values: Tensor) -> bool:
+    """Whether `grow` serves a layer that is summed out."""
+    return values.is_cuda and layer.kind in ("binary", "spin")
+
+
+def grow(layer: Any, *numbers: Any) -> None:
+    """Add to the sums of rows by how much their log-weights grow along a path (see `fused_units.grow`)."""
+    _fused().grow(*numbers, layer.low)
+
+
 def two_valued_log_normaliser(fields: Tensor, low: float) -> Tensor:
     """Return the log of the sum over the values of each row."""
-    return torch.logaddexp(fields, low * fields).sum(dim=1, dtype=torch.float64)
+    # beyond the threshold softplus gives its argument; there it is that to the last bit
+    sums = torch.logaddexp(fields, -fields) if low else torch.nn.functional.softplus(fields, threshold=50.0)
+    return sums.sum(dim=1, dtype=torch.float64)
 
 
 # -- normal units -----------------------------------------------------------------------------------------------------
