@@ -30,19 +30,19 @@ def main() -> None:
     for name, model in systems.items():
         times(name, model, marginalise=False)
     times("4x5 grid, marginalised", systems["4x5 grid"], marginalise=True)
-    triples = gb.models.HigherOrderModel.of_order(8, 3)
-    times("order 3, n = 8 (tables)", triples.replace(rng.normal(0, 0.2, triples.theta.size)), marginalise=False)
+    triples = gb.ProductsFamily.of_order(8, 3)
+    times("order 3, n = 8 (tables)", gb.Model(triples, rng.normal(0, 0.2, triples.n_parameters)), marginalise=False)
     print("\nvariance of the log-weights, 1,000 temperatures (error of log Z in units of its standard error)")
     print(f"  {'':20s}{'uniform':>16s}{'biases':>16s}{'adapted':>16s}{'marginalised':>16s}{'both':>16s}")
     for name, model in systems.items():
         spreads(name, model)
 
 
-def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.PairwiseModel:
-    return gb.PairwiseModel.build(graph, rng.normal(0, 0.3, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
+def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.Model:
+    return gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
 
 
-def times(name: str, model: gb.models.Model, marginalise: bool) -> None:
+def times(name: str, model: gb.Model, marginalise: bool) -> None:
     annealing, path = Annealing(WALKERS, BETAS), variable_path(model, marginalise=marginalise)
 
     def run(threads: int) -> None:
@@ -50,26 +50,27 @@ def times(name: str, model: gb.models.Model, marginalise: bool) -> None:
             annealing.forward(path, rng=0)
 
     runs: dict[str, Callable[[], object]] = {str(t): lambda t=t: run(t) for t in THREADS}
-    if isinstance(model, gb.PairwiseModel) and not marginalise:
+    if isinstance(model.family, gb.PairwiseFamily) and not marginalise:
         runs["numpy"] = lambda: numpy_anneal(model, np.random.default_rng(0))
     seconds = interleaved(runs, repeats=2)
     plain = f"{seconds['numpy'] * BETAS / NUMPY_BETAS:8.1f}" if "numpy" in seconds else f"{'':8s}"
     print(f"  {name:28s}{plain}" + "".join(f"{seconds[str(t)]:12.2f}" for t in THREADS))
 
 
-def numpy_anneal(model: gb.PairwiseModel, rng: np.random.Generator) -> np.ndarray:
+def numpy_anneal(model: gb.Model, rng: np.random.Generator) -> np.ndarray:
     """A hundredth of the run, all walkers at a time: a matrix-vector product for the fields of each variable."""
-    x = rng.choice([-1.0, 1.0], (model.n_variables, WALKERS))
+    x, (biases, couplings) = rng.choice([-1.0, 1.0], (model.n_variables, WALKERS)), model.parts
+    matrix = model.family.graph.matrix(couplings)
     log_weights = np.full(WALKERS, model.n_variables * np.log(2.0))
     for k in range(1, NUMPY_BETAS + 1):
-        log_weights += model.log_weights(x.T) / NUMPY_BETAS
+        log_weights += model.log_weights(x.T > 0) / NUMPY_BETAS
         logits = rng.logistic(size=x.shape)
-        for i, row in enumerate(model.coupling_matrix):
-            x[i] = np.where(2.0 * k / NUMPY_BETAS * (row @ x + model.biases[i]) > logits[i], 1.0, -1.0)
+        for i, row in enumerate(matrix):
+            x[i] = np.where(2.0 * k / NUMPY_BETAS * (row @ x + biases[i]) > logits[i], 1.0, -1.0)
     return log_weights
 
 
-def spreads(name: str, model: gb.PairwiseModel) -> None:
+def spreads(name: str, model: gb.Model) -> None:
     truth = gb.inference.exact(model).log_partition
     even, plain, summed = Annealing(WALKERS, 1000), variable_path(model), variable_path(model, marginalise=True)
     methods = [(even, variable_path(model, "uniform")), (even, plain), (even.adapted(plain, rng=1), plain)]

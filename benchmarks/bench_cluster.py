@@ -77,7 +77,7 @@ def write_file(path: Path, size: int) -> None:
 def read_here(folder: Path, n_files: int | None = None) -> gb.Dataset:
     """Read the files, or the first of them, into memory."""
     parts = [gb.data.readers.read_table(path).cells for path in sorted(folder.iterdir())[:n_files]]
-    return gb.Dataset.of_states(np.concatenate(parts), "spin", names=NAMES)
+    return gb.Dataset.of_states((np.concatenate(parts) > 0).view(np.int8), "spin", names=NAMES)
 
 
 def read_there(folder: Path, client, n_rows: int, n_partitions: int, files: str = "*") -> DistributedDataset:
@@ -168,7 +168,7 @@ def grid(folder: Path, n_rows: int) -> None:
         with workers_here(n_workers) as client:
             for n_partitions in PARTITIONS:
                 data, reading = timed(partial(read_there, folder, client, n_rows, n_partitions))
-                model = gb.PairwiseModel.zeros(gb.graphs.complete(COLUMNS))
+                model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(COLUMNS)))
                 full = evaluation(gb.objectives.Pseudolikelihood().bind(model, data), client, EVALUATIONS)
                 none = evaluation(data.bind(idle), client, EMPTY)
                 n = len(data.parts)

@@ -20,7 +20,7 @@ from gibbsian.data import Dataset
 from gibbsian.learners import FitResult, as_learner, run
 from gibbsian.learners.span_base import CompleteRows, LearnerState, SpanProgress
 from gibbsian.learners.span_problem import SpanProblem
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models import FullSpanFamily, Model, SpanBasis, Variables
 from gibbsian.resources import format_bytes
 
 FLOATS = {"float64": np.float64, "float32": np.float32}
@@ -42,9 +42,9 @@ def ising_rows(n_samples: int) -> np.ndarray:
     """Rows of the 5 x 4 Ising model with couplings 1/2 (TA22 section 3.4.1)."""
     pairs = [(5 * r + c, 5 * r + c + 1) for r in range(4) for c in range(4)]
     pairs += [(5 * r + c, 5 * r + c + 5) for r in range(3) for c in range(5)]
-    model = FullSpanModel.build((2,) * 20, [2 ** (19 - i) + 2 ** (19 - j) for i, j in pairs], [0.5] * len(pairs))
-    drawn = np.random.default_rng(0).choice(2**20, n_samples, p=model.probabilities())
-    return model.basis.digits(drawn)
+    model = FullSpanFamily.model({2 ** (19 - i) + 2 ** (19 - j): 0.5 for i, j in pairs}, Variables.binary(20))
+    table = model.family.probabilities(model.theta).values
+    return model.family.basis.digits(np.random.default_rng(0).choice(table.size, n_samples, p=table))
 
 
 def in_bursts(functions: dict[str, Callable[[], object]], rounds: int = 15, burst: int = 8) -> dict[str, float]:
@@ -63,8 +63,8 @@ def in_bursts(functions: dict[str, Callable[[], object]], rounds: int = 15, burs
 class Steps:
     """Greedy steps of one fit, started anew when it has converged."""
 
-    def __init__(self, x: np.ndarray, cardinalities: tuple[int, ...], dtype: type) -> None:
-        self.rows = CompleteRows(SpanProblem.build(SpanBasis(cardinalities), x, np.ones(len(x)), dtype))
+    def __init__(self, x: np.ndarray, sizes: tuple[int, ...], dtype: type) -> None:
+        self.rows = CompleteRows(SpanProblem.build(SpanBasis(Variables.categories(sizes)), x, np.ones(len(x)), dtype))
         self.greedy = as_learner("span-greedy", dtype=np.dtype(dtype).name)
         self.state = self.start()
 
@@ -74,7 +74,7 @@ class Steps:
 
     def __call__(self) -> None:
         self.state, info = self.greedy.step(self.state)
-        if info.verdict:
+        if info.outcome is not None:
             self.state = self.start()
 
     def times(self, n_steps: int) -> np.ndarray:
@@ -93,7 +93,7 @@ def learned(
     """Fit binary rows."""
     data = Dataset.read(x, coding="binary", sample_weight=counts)
     learner = as_learner(f"span-{algorithm}", **settings)
-    return run(learner, FullSpanModel.build((2,) * x.shape[1]), data, max_iter=max_iter)
+    return run(learner, Model.zeros(FullSpanFamily.uniform(Variables.binary(x.shape[1]))), data, max_iter=max_iter)
 
 
 def ratios() -> None:
@@ -149,7 +149,7 @@ def measure_memory(n: int, name: str) -> None:
     fit = learned(x, np.ones(2000), "greedy", max_iter=10, dtype=name)
     seconds = time.perf_counter() - start
     used = peak_memory() - before
-    predicted = as_learner("span-greedy", dtype=name).memory(SpanBasis((2,) * n))
+    predicted = as_learner("span-greedy", dtype=name).memory(SpanBasis(Variables.binary(n)))
     print(
         f"predicted {format_bytes(predicted)}, measured {format_bytes(used)} ({used / predicted:.3f} of it), "
         f"{len(fit.trace)} steps in {seconds:.1f} s"
@@ -175,7 +175,7 @@ def fits() -> None:
                 costs = as_learner(f"span-{algorithm}", tol=tol).costs(fit.model, data)
                 print(
                     f"  {name:10s} tol {tol:.0e} {algorithm}: cost {costs['cost']:.6f}, "
-                    f"divergence {costs['divergence']:.3f}, {fit.model.indices.size} functions, "
+                    f"divergence {costs['divergence']:.3f}, {fit.model.theta.size} functions, "
                     f"{len(fit.trace)} steps, {seconds:.2f} s"
                 )
 

@@ -45,13 +45,13 @@ def main() -> None:
     one_sweep_a_call(grid)
 
 
-def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.PairwiseModel:
-    return gb.PairwiseModel.build(graph, rng.normal(0, 0.1, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
+def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.Model:
+    return gb.PairwiseFamily.model(graph, rng.normal(0, 0.1, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
 
 
 def report(
     title: str,
-    model: gb.PairwiseModel,
+    model: gb.Model,
     sampler: Sampler,
     n_chains: int,
     n_sweeps: int,
@@ -78,7 +78,7 @@ def report(
     print(f"  {title:40s}{shown}{rates['one']:8.0f}   {'; '.join(words)}")
 
 
-def one_sweep_a_call(model: gb.PairwiseModel) -> None:
+def one_sweep_a_call(model: gb.Model) -> None:
     """What surrounds the kernel when a chain moves one sweep at a time."""
     sampler = gb.samplers.ChromaticGibbs()
     state = sampler.init(model, 1, np.random.default_rng(1))
@@ -204,14 +204,15 @@ def dense_chains(x, fields, doubled, words, n_sweeps):
         words[c] = word
 
 
-def limit_of_dense(model: gb.PairwiseModel, n_chains: int, n_sweeps: int) -> tuple[float, Callable[[], object]]:
+def limit_of_dense(model: gb.Model, n_chains: int, n_sweeps: int) -> tuple[float, Callable[[], object]]:
     rng = np.random.default_rng(0)
     state, _ = gb.samplers.Gibbs().step(model, gb.samplers.Gibbs().init(model, n_chains, rng), 10)
-    matrix = model.coupling_matrix.astype(np.float32)
-    fields = state.states.astype(np.float32) @ matrix + model.biases.astype(np.float32)
+    (biases, couplings), spins = model.parts, 2 * state.states - 1
+    matrix = model.family.graph.matrix(couplings).astype(np.float32)
+    fields = spins.astype(np.float32) @ matrix + biases.astype(np.float32)
     words = rng.integers(1, 2**63, n_chains).astype(np.uint64)
     updates = float(n_chains * model.n_variables * n_sweeps)
-    return updates, partial(dense_chains, state.states, fields, 2 * matrix, words, n_sweeps)
+    return updates, partial(dense_chains, spins, fields, 2 * matrix, words, n_sweeps)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ hidden units and classes keep their numbers. Parameters without an error (those 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 import warnings
@@ -92,7 +91,7 @@ def coverage(name: str, n_tables: int) -> tuple[float, float, float, str]:
         machine.fit(drawn)
         if name in UNPLACED:
             wanted = nearest_order(truth.model_, machine.model_)
-        if hasattr(truth.model_, "scale"):
+        if isinstance(truth.model_.family, gb.GaussianFamily):
             wanted = in_units_of(machine.model_, truth.model_)
         if machine.model_.theta.size != wanted.size or not np.array_equal(*map(functions, (machine, truth))):
             other += 1
@@ -109,21 +108,21 @@ def coverage(name: str, n_tables: int) -> tuple[float, float, float, str]:
 
 def in_units_of(fitted: Any, truth: Any) -> np.ndarray:
     """Return the parameters of a normal distribution in the standard units of a fit."""
-    mean = truth.centre + truth.scale * np.linalg.solve(truth.precision, truth.theta[: truth.n_variables])
-    precision = truth.precision * np.outer(fitted.scale / truth.scale, fitted.scale / truth.scale)
-    i, j = truth.graph.edges.T
-    return np.concatenate([precision @ ((mean - fitted.centre) / fitted.scale), np.diag(precision), precision[i, j]])
+    family, given = fitted.family, truth.family
+    wider = family.scale / given.scale
+    precision = given.precision(truth.theta) * np.outer(wider, wider)
+    return family.theta_of(precision, family.standard(given.mean(truth.theta)))
 
 
 def nearest_order(truth: Any, fitted: Any) -> np.ndarray:
     """Return the parameters of the truth with its two classes in the order of a fit."""
-    turned = dataclasses.replace(truth, **{part: getattr(truth, part)[::-1] for part in truth.parts})
-    return min((truth.theta, turned.theta), key=lambda theta: float(np.square(theta - fitted.theta).sum()))
+    turned = truth.family.join(*(part[::-1] for part in truth.parts))
+    return min((truth.theta, turned), key=lambda theta: float(np.square(theta - fitted.theta).sum()))
 
 
 def functions(machine: Any) -> np.ndarray:
     """Return which functions a full-span model has chosen; nothing of other models."""
-    return getattr(machine.model_, "indices", np.empty(0))
+    return getattr(machine.model_.family, "functions", np.empty(0))
 
 
 def main(given: Sequence[str] = ("--tables", "20")) -> None:

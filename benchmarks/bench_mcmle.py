@@ -28,15 +28,15 @@ SYSTEMS = {
 }
 
 
-def machine_of(graph: gb.graphs.Graph, spread: float, rng: np.random.Generator) -> gb.PairwiseModel:
+def machine_of(graph: gb.graphs.Graph, spread: float, rng: np.random.Generator) -> gb.Model:
     """Return a machine with random biases and couplings."""
-    return gb.PairwiseModel.build(graph, rng.normal(0, 0.2, graph.n_nodes), rng.normal(0, spread, graph.n_edges))
+    return gb.PairwiseFamily.model(graph, rng.normal(0, 0.2, graph.n_nodes), rng.normal(0, spread, graph.n_edges))
 
 
-def rows_of(model: gb.PairwiseModel, n_rows: int, seed: int) -> gb.Dataset:
+def rows_of(model: gb.Model, n_rows: int, seed: int) -> gb.Dataset:
     """Draw rows from a machine."""
     draws = gb.samplers.draw(model, n_rows, rng=seed, n_chains=200, burn_in=1000, thin=20)
-    return gb.Dataset.read(draws.reshape(-1, model.n_variables)[:n_rows], coding="spin")
+    return gb.Dataset.of_states(draws.reshape(-1, model.n_variables)[:n_rows], "spin")
 
 
 class Landed(NamedTuple):
@@ -102,8 +102,8 @@ def tell(name: str, learner: str, machine: gb.BoltzmannMachine, data: gb.Dataset
     """Print how far the moments of a machine, by two million draws, are from those of the data."""
     model = machine.model_
     draws = gb.samplers.draw(model, 2_000_000, rng=1, n_chains=1000, burn_in=500, thin=3)
-    found = model.mean_statistics(draws.reshape(-1, model.n_variables))
-    wanted, (low, high) = model.mean_statistics(data.states, data.weights), model.statistic_range
+    found = model.family.mean_statistics(draws.reshape(-1, model.n_variables))
+    wanted, (low, high) = model.family.mean_statistics(data.states, data.weights), model.family.statistic_range
     far = (found - wanted) / np.sqrt((high - wanted) * (wanted - low) / data.total_weight)
     print(
         f"{name}, {learner}: {seconds:.1f} s, {machine.result_.n_steps} steps; moments off by {np.abs(far).max():.2f} "

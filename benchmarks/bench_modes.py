@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN
+from gibbsian.models.variables import VariablesOf
 from gibbsian.samplers.cooling import annealed, cooled_states
 
 N_MACHINES, N_GLASSES, SWEEPS = 1000, 50, 200
@@ -23,11 +23,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     print(f"annealing against exact engines, {N_MACHINES} machines in all")
     print(f"  {'':28s}{'machines':>10s}{'found':>9s}{'annealing':>12s}{'exact':>10s}")
-    for coding in (SPIN, BINARY):
+    for coding, variables in {"spin": gb.Variables.spins, "binary": gb.Variables.binary}.items():
         for n in (16, 18, 20):
-            against_exact(f"complete n = {n}, {coding.name}", lambda n=n: gb.graphs.complete(n), coding, 100, rng)
-        against_exact(f"4x5 grid, {coding.name}", lambda: gb.graphs.grid(4, 5), coding, 100, rng)
-        against_exact(f"12x12 grid, {coding.name}", lambda: gb.graphs.grid(12, 12), coding, 100, rng)
+            against_exact(f"complete n = {n}, {coding}", lambda n=n: gb.graphs.complete(n), variables, 100, rng)
+        against_exact(f"4x5 grid, {coding}", lambda: gb.graphs.grid(4, 5), variables, 100, rng)
+        against_exact(f"12x12 grid, {coding}", lambda: gb.graphs.grid(12, 12), variables, 100, rng)
     sampler = dwave()
     if sampler is None:
         print("\nspin glasses beside dwave-samplers: left out, the package is not installed")
@@ -40,21 +40,23 @@ def main() -> None:
         beside(f"3-regular n = {n}", lambda n=n: regular(n, rng), sampler, rng)
 
 
-def glass(graph: gb.Graph, domain: Any, rng: np.random.Generator) -> gb.PairwiseModel:
+def glass(graph: gb.Graph, variables: VariablesOf, rng: np.random.Generator) -> gb.Model:
     """A Sherrington-Kirkpatrick glass, or its kin on another graph, with weak biases against ties."""
     couplings = rng.normal(size=graph.n_edges) / np.sqrt(graph.degrees.mean())
-    spins = gb.PairwiseModel.build(graph, 0.1 * rng.normal(size=graph.n_nodes), couplings)
-    return spins if domain is SPIN else spins.to_domain(domain)[0]
+    spins = gb.PairwiseFamily.model(graph, 0.1 * rng.normal(size=graph.n_nodes), couplings)
+    return spins.family.recode(spins.theta, variables)[0]
 
 
 def regular(n: int, rng: np.random.Generator) -> gb.Graph:
     return gb.graphs.from_edges(list(nx.random_regular_graph(3, n, seed=int(rng.integers(2**31))).edges), n)
 
 
-def against_exact(name: str, graph: Callable[[], Any], domain: Any, n_machines: int, rng: np.random.Generator) -> None:
+def against_exact(
+    name: str, graph: Callable[[], Any], variables: VariablesOf, n_machines: int, rng: np.random.Generator
+) -> None:
     found, seconds = 0, np.zeros(2)
     for number in range(n_machines + 1):
-        model = glass(graph(), domain, rng)
+        model = glass(graph(), variables, rng)
         begun = time.perf_counter()
         _, log_weight, _ = annealed(lambda *sizes, m=model: cooled_states(m, *sizes, rng), model.log_weights)
         between = time.perf_counter()
@@ -73,10 +75,10 @@ def dwave() -> Any:
     except ImportError:
         return None
 
-    def run(model: gb.PairwiseModel, n_reads: int, seed: int) -> tuple[float, float]:
-        fields = dict(enumerate((-model.biases).tolist()))
-        edges = zip(map(tuple, model.graph.edges.tolist()), (-model.couplings).tolist(), strict=True)
-        couplings = dict(edges)
+    def run(model: gb.Model, n_reads: int, seed: int) -> tuple[float, float]:
+        fields = dict(enumerate((-model.parts.biases).tolist()))
+        edges = map(tuple, model.family.graph.edges.tolist())
+        couplings = dict(zip(edges, (-model.parts.couplings).tolist(), strict=True))
         begun = time.perf_counter()  # the model is theirs already
         answer = SimulatedAnnealingSampler().sample_ising(
             fields, couplings, num_reads=n_reads, num_sweeps=SWEEPS, seed=seed
@@ -86,21 +88,21 @@ def dwave() -> Any:
     return run
 
 
-def ours(model: gb.PairwiseModel, n_reads: int, seed: int) -> tuple[float, float]:
+def ours(model: gb.Model, n_reads: int, seed: int) -> tuple[float, float]:
     begun = time.perf_counter()
     states = cooled_states(model, n_reads, SWEEPS, np.random.default_rng(seed))
     best = float(model.log_weights(states).max())
     return best, time.perf_counter() - begun
 
 
-def reads_for(run: Any, model: gb.PairwiseModel, budget: float) -> int:
+def reads_for(run: Any, model: gb.Model, budget: float) -> int:
     """How many reads a budget of seconds has room for, one at least."""
     few, many = (min(run(model, n, 0)[1] for _ in range(3)) for n in (1, 41))
     return max(1, 1 + int((budget - few) / ((many - few) / 40)))
 
 
 def beside(name: str, graph: Callable[[], Any], sampler: Any, rng: np.random.Generator) -> None:
-    models = [glass(graph(), SPIN, rng) for _ in range(N_GLASSES)]
+    models = [glass(graph(), gb.Variables.spins, rng) for _ in range(N_GLASSES)]
     runs, cells = {"gibbsian": ours, "dwave": sampler}, []
     best = np.array([ours(model, 1000, 1)[0] for model in models])
     found: dict[tuple[float, str], np.ndarray] = {}

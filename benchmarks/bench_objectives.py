@@ -9,6 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.learners import ObjectiveLearner, run
+from gibbsian.models.conditionals import WeightedRows
 from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, Pseudolikelihood
 from timing import asked, interleaved
 
@@ -33,7 +34,7 @@ def dense_evaluations(n: int, n_rows: int) -> None:
     """Every registered objective that sees the model through its conditionals alone."""
     rng = np.random.default_rng(0)
     data = gb.Dataset.read(coin_tosses(n_rows, n, rng))
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
     theta = rng.normal(scale=0.05, size=model.theta.size)
     objectives = {name: OBJECTIVES.create(name) for name in OBJECTIVES}
     functions = {name: o.bind(model, data) for name, o in objectives.items() if isinstance(o, ConditionalsObjective)}
@@ -53,11 +54,11 @@ def sparse_evaluation(side: int, n_rows: int) -> None:
     `np.tanh` takes as many cells in pieces of a million, into memory that is reused.
     """
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(side, side))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(side, side)))
     data = gb.Dataset.read(coin_tosses(n_rows, model.n_variables, rng))
     theta = rng.normal(scale=0.3, size=model.theta.size)
     function = Pseudolikelihood().bind(model, data)
-    by_rows = model.conditionals(data.codes, data.weights, by_row=True)
+    by_rows = model.family.conditionals(WeightedRows.of(data.states, data.weights, by_row=True))
     piece = rng.normal(size=10**6)
     results = np.empty_like(piece)
 
@@ -84,7 +85,7 @@ def dense_fit(n: int, n_rows: int) -> None:
     """Pseudolikelihood to a gradient of 1e-5, from zero, on correlated data."""
     rng = np.random.default_rng(0)
     data = gb.Dataset.read(correlated(n_rows, n, rng))
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
     learner = ObjectiveLearner(Pseudolikelihood())
     steps = []
 
@@ -104,9 +105,9 @@ def dense_fit(n: int, n_rows: int) -> None:
 def around_the_kernels(n: int, n_rows: int, side: int) -> None:
     """Reading and checks: all triangles of columns of a dense graph, and a lattice as wide as an image."""
     rng = np.random.default_rng(0)
-    data, dense = gb.Dataset.read(coin_tosses(n_rows, n, rng)), gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    data, dense = gb.Dataset.read(coin_tosses(n_rows, n, rng)), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
     rows = coin_tosses(100, side**2, rng)
-    wide, lattice = gb.Dataset.read(rows), gb.PairwiseModel.zeros(gb.graphs.grid(side, side))
+    wide, lattice = gb.Dataset.read(rows), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(side, side)))
     best = interleaved(
         {
             f"preflight, dense n = {n}, N = {n_rows:,}": lambda: gb.data.preflight(data, dense),
@@ -130,9 +131,9 @@ def small_fits(side: int, n_rows: int) -> None:
         print(f"  {name:24s}{seconds * 1e3:8.1f} ms, {machines[name].n_iter_} steps")
 
 
-def two_products(model: gb.PairwiseModel, data: gb.Dataset):
+def two_products(model: gb.Model, data: gb.Dataset):
     """What no dense evaluation can do without: the fields and the sums over rows."""
-    floats, matrix = data.states.astype(np.float64), model.coupling_matrix
+    floats, matrix = data.states.astype(np.float64), model.family.graph.matrix(model.parts.couplings)
     return lambda: floats.T @ (floats @ matrix)
 
 

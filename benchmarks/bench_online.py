@@ -91,16 +91,16 @@ def learn(path: Path) -> None:
     started = time.perf_counter()
     stream = DataStream.open(path, memory=MEMORY)
     graph = gb.graphs.complete(N_COLUMNS)
-    model = gb.PairwiseModel.zeros(graph, stream.domain)
+    model = gb.Model.zeros(gb.PairwiseFamily(graph, stream.variables))
     learner = Online(batch_size=max(1, stream.n_rows // STEPS))
     rng = np.random.default_rng(0)
     steps = learner.steps(stream)
     result = gb.learners.run(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
-    spins, _ = result.model.to_domain("spin")
+    spins, _ = result.model.family.recode(result.model.theta, gb.Variables.spins)
     truth = np.zeros(graph.n_edges)
     truth[np.flatnonzero(graph.edges[:, 1] - graph.edges[:, 0] == 1)] = true_couplings()
-    error = float(np.sqrt(np.mean((spins.couplings - truth) ** 2)))
+    error = float(np.sqrt(np.mean((spins.parts.couplings - truth) ** 2)))
     ratio = error * np.sqrt(stream.n_rows)  # for independent spins the full fit has 1
     print(
         json.dumps(
@@ -123,8 +123,8 @@ def peak_memory() -> int:
 
 def compile_kernels() -> None:
     data = gb.Dataset.read(np.random.default_rng(0).integers(0, 2, (100, 3)))
-    gb.learners.run(gb.learners.as_learner("mple"), gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data,
-                      np.random.default_rng(0))  # fmt: skip
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3), data.variables))
+    gb.learners.run(gb.learners.as_learner("mple"), model, data, np.random.default_rng(0))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import numba
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.domain import BINARY
 from gibbsian.learners.contrastive_divergence import PCD
 from gibbsian.optimizers import Ascent
 from timing import interleaved
@@ -53,7 +52,8 @@ class Ours:
 
     def __init__(self, rows: np.ndarray):
         self.learner = PCD(optimizer=Ascent(learning_rate=RATE), n_chains=CHAINS, average=False, centred=False)
-        start, data = gb.PairwiseModel.zeros(gb.graphs.complete(N), BINARY), gb.Dataset.read(rows, coding="binary")
+        data = gb.Dataset.read(rows, coding="binary")
+        start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N), data.variables))
         self.state = self.learner.init(start, data, np.random.default_rng(0))
 
     def step(self) -> None:

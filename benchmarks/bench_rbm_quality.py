@@ -26,7 +26,7 @@ from gibbsian.diagnostics import log_partition_interval
 from gibbsian.diagnostics.likelihood import LogLikelihood
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, run
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path

@@ -35,7 +35,7 @@ def beside_tanh(side: int, n_samples: int) -> None:
 def dense(n: int, n_samples: int) -> None:
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(n)
-    model = gb.PairwiseModel(graph, rng.normal(scale=0.05, size=n + graph.n_edges))
+    model = gb.Model(gb.PairwiseFamily(graph), rng.normal(scale=0.05, size=n + graph.n_edges))
     ratios(f"all moments of the complete graph on {n}", model, coin_tosses(n_samples, n, rng), [1, "s2"])
 
 
@@ -45,8 +45,8 @@ def third_order(side: int, n_samples: int) -> None:
     node = np.arange(side * side).reshape(side, side)
     diagonals = np.column_stack([node[:-1, :-1].ravel(), node[1:, 1:].ravel()])
     graph = gb.graphs.from_edges(np.concatenate([gb.graphs.grid(side, side).edges, diagonals]), side * side)
-    model = gb.models.HigherOrderModel.zeros(graph)
-    model = model.replace(rng.normal(scale=0.3, size=model.theta.size))
+    family = gb.ProductsFamily.on_graph(graph)
+    model = gb.Model(family, rng.normal(scale=0.3, size=family.n_parameters))
     ratios(
         f"third order on a {side}x{side} triangular grid", model, coin_tosses(n_samples, side * side, rng), [1, "s2"]
     )
@@ -63,7 +63,7 @@ def ratios(title: str, model: Any, samples: Samples, regions: list) -> None:
     print(f"{title}, {samples.n_samples} samples")
     print(f"  {'np.tanh, edges by samples':28s}{best['tanh'] * 1e3:9.1f} ms")
     for region in regions:
-        limited = isinstance(model, gb.PairwiseModel) and region in TARGETS
+        limited = isinstance(model.family, gb.PairwiseFamily) and region in TARGETS
         ratio = best[region] / best["tanh"]
         words = asked(f"{name(region)}, {title}", ratio, TARGETS[region], 1) if limited else f"ratio {ratio:.1f}"
         print(f"  {name(region):28s}{best[region] * 1e3:9.1f} ms   {words}")
@@ -73,7 +73,7 @@ def forest_beside_second_order(n_samples: int) -> None:
     """YU20 figure 5a: forest regions are more accurate than 2-SMCI there; this is what each costs."""
     rng = np.random.default_rng(0)
     graph = gb.graphs.grid(4, 5)
-    model = gb.PairwiseModel(graph, rng.uniform(-0.3, 0.3, size=20 + graph.n_edges))
+    model = gb.Model(gb.PairwiseFamily(graph), rng.uniform(-0.3, 0.3, size=20 + graph.n_edges))
     samples = coin_tosses(n_samples, 20, rng)
     plans = {region: plan_regions(model, region) for region in ("forest", 2)}
     best = interleaved({r: lambda p=plan: spatial_statistics(model, samples, plan=p) for r, plan in plans.items()})
@@ -91,7 +91,7 @@ def growth() -> None:
         for region in (1, "s2"):
             run = partial(spatial_statistics, model, samples, plan=plan_regions(model, region))
             seconds = best_of(run, repeats=3)
-            costs.append(f"{name(region)} {seconds * 1e9 / (model.graph.n_edges * n_samples):6.1f}")
+            costs.append(f"{name(region)} {seconds * 1e9 / (model.family.graph.n_edges * n_samples):6.1f}")
         print(f"  {f'{side}x{side} grid, {n_samples} samples':28s}{'   '.join(costs)}")
 
 
@@ -99,15 +99,15 @@ def name(region) -> str:
     return f"{region}-SMCI"
 
 
-def grid_and_samples(side: int, n_samples: int) -> tuple[gb.PairwiseModel, Samples]:
+def grid_and_samples(side: int, n_samples: int) -> tuple[gb.Model, Samples]:
     rng = np.random.default_rng(0)
     graph = gb.graphs.grid(side, side)
-    model = gb.PairwiseModel(graph, rng.normal(scale=0.3, size=graph.n_nodes + graph.n_edges))
+    model = gb.Model(gb.PairwiseFamily(graph), rng.normal(scale=0.3, size=graph.n_nodes + graph.n_edges))
     return model, coin_tosses(n_samples, graph.n_nodes, rng)
 
 
 def coin_tosses(n_samples: int, n: int, rng: np.random.Generator) -> Samples:
-    return Samples(np.where(rng.integers(0, 2, size=(n_samples, n), dtype=np.int8), np.int8(1), np.int8(-1)))
+    return Samples(rng.integers(0, 2, size=(n_samples, n), dtype=np.int8))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
 from gibbsian.learners.bound_mixtures import bound
 from gibbsian.models import KMeansFamily
+from gibbsian.models.conditionals import WeightedRows
 from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
@@ -102,7 +103,7 @@ def lattice_rate(device: Device, side: int, n_chains: int, n_sweeps: int = 60) -
     """Billions of updates a second."""
     rng = np.random.default_rng(0)
     graph = gb.graphs.grid(side, side)
-    model = gb.PairwiseModel.build(graph, None, rng.normal(0, 0.5, graph.n_edges))
+    model = gb.PairwiseFamily.model(graph, None, rng.normal(0, 0.5, graph.n_edges))
     system = _colour_system(model, _colour_plan(graph, None, 2048))
     spins = torch.randint(0, 2, (n_chains, side**2), dtype=torch.int8, device=device.place) * 2 - 1
     words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
@@ -123,7 +124,7 @@ def lattice(device: Device) -> Iterator[Figure]:
 def predicted_over_taken(side: int, n_chains: int) -> float:
     """What a step of the sampler asks for before it begins, over the most that it had."""
     graph = gb.graphs.grid(side, side)
-    model = gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, 0.3))
+    model = gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, 0.3))
     sampler, asked = gb.samplers.ChromaticGibbs(), gibbs.require_card_memory
     needed: list[float] = []
     gibbs.require_card_memory = lambda n_bytes, *words: needed.append(n_bytes)
@@ -142,7 +143,7 @@ def dense_time(device: Device, n: int, n_chains: int, n_sweeps: int) -> float:
     """Seconds of one sweep."""
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(n)
-    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.1, n), rng.normal(0, 0.5 / n**0.5, graph.n_edges))
+    model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.1, n), rng.normal(0, 0.5 / n**0.5, graph.n_edges))
     system = _dense_system(model)
     width = len(system.biases)
     spins = torch.zeros((n_chains, width), dtype=torch.int8, device=device.place)
@@ -167,8 +168,8 @@ def dense_gibbs(device: Device) -> Iterator[Figure]:
 def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float]:
     """Seconds of an evaluation on the card, of one with theta going up and the gradient down, and of its products."""
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
-    bound: Any = model.conditionals(rng.integers(0, 2, (n_rows, n), np.int8))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
+    bound: Any = model.family.conditionals(WeightedRows.of(rng.integers(0, 2, (n_rows, n), np.int8)))
     function = BoundLoss(bound, gb.objectives.Pseudolikelihood.loss)
     theta = rng.normal(0, 0.3 / n**0.5, model.theta.size)
     rows = min(n_rows, bound._rows)
@@ -198,10 +199,10 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     yield Figure("the same, theta up and gradient down", 1e3 * whole, "ms")
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(500)
-    truth = gb.PairwiseModel.build(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
-    rows = gb.samplers.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500)
+    truth = gb.PairwiseFamily.model(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
+    rows = 2 * gb.samplers.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
     data = gb.Dataset.read(rows)
-    start = gb.PairwiseModel.zeros(graph)
+    start = gb.Model.zeros(gb.PairwiseFamily(graph))
     result = run(as_learner("mple"), start, data, tol=1e-5)
     yield Figure(
         f"the same: a fit to 1e-5, {result.n_steps} steps",
@@ -232,7 +233,7 @@ def potts(device: Device) -> Iterator[Figure]:
     )
 
 
-def tables_rate(model: gb.models.Model, n_chains: int, n_sweeps: int) -> float:
+def tables_rate(model: gb.Model, n_chains: int, n_sweeps: int) -> float:
     """Billions of updates a second of a sampler that is called once, with codes going up and down."""
     sampler = gb.samplers.Gibbs()
     chains = sampler.init(model, n_chains, np.random.default_rng(0))
@@ -246,16 +247,16 @@ def gibbs_of_tables(device: Device) -> Iterator[Figure]:
     tables, biases = peer_works.potts_tables()
     graph = gb.graphs.complete(peer_works.POTTS)
     couplings = [tables[i, :, j].ravel() for i, j in graph.edges]
-    domain = gb.domain.Categories((peer_works.VALUES,) * peer_works.POTTS)
-    model = gb.models.PottsModel.zeros(graph, domain).replace(np.concatenate([biases.ravel(), *couplings]))
+    family = gb.TablesFamily.potts(graph, gb.Variables.categories((peer_works.VALUES,) * peer_works.POTTS))
+    model = gb.Model(family, np.concatenate([biases.ravel(), *couplings]))
     for n_chains in (1000, peer_works.POTTS_CHAINS):
         rate = tables_rate(model, n_chains, 200)
         yield Figure(f"Gibbs, Potts 53 x 21 values, {n_chains:,} chains", rate, unit)
-    lattice = gb.models.PottsModel.zeros(gb.graphs.grid(256, 256), gb.domain.Categories((4,) * 256**2))
-    lattice = lattice.replace(rng.normal(0, 0.5, lattice.theta.size))
+    family = gb.TablesFamily.potts(gb.graphs.grid(256, 256), gb.Variables.categories((4,) * 256**2))
+    lattice = gb.Model(family, rng.normal(0, 0.5, family.n_parameters))
     yield Figure("Gibbs, Potts 256 x 256 lattice of 4 values, 64 chains", tables_rate(lattice, 64, 40), unit)
-    third = gb.models.HigherOrderModel.of_order(40, 3)
-    third = third.replace(rng.normal(0, 0.05, third.theta.size))
+    triples = gb.ProductsFamily.of_order(40, 3)
+    third = gb.Model(triples, rng.normal(0, 0.05, triples.n_parameters))
     yield Figure("Gibbs, all triples of 40 spins, 10,000 chains", tables_rate(third, 10_000, 100), unit)
 
 
@@ -276,7 +277,7 @@ def memory_of_steps(device: Device) -> Iterator[Figure]:
     rows = rng.integers(0, 2, (2000, n), np.int8) * 2 - 1
     data, start, asked = (
         gb.Dataset.read(rows),
-        gb.PairwiseModel.zeros(gb.graphs.complete(n)),
+        gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n))),
         vectors.require_card_memory,
     )
     needed: list[float] = []

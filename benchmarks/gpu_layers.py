@@ -13,7 +13,7 @@ from gibbsian.data import Dataset
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path

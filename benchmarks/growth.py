@@ -116,7 +116,7 @@ def by_states(q: int) -> float:
 
 def by_chains(n_chains: int) -> float:
     _, couplings, biases = works.lattice(64)
-    model = gb.PairwiseModel.build(gb.graphs.grid(64, 64), biases, couplings)
+    model = gb.PairwiseFamily.model(gb.graphs.grid(64, 64), biases, couplings)
     state = gb.samplers.Gibbs().init(model, n_chains, np.random.default_rng(0))
     return _timed(lambda: gb.samplers.Gibbs().step(model, state, 20))
 
@@ -131,7 +131,7 @@ def by_rows_on_disk(n_rows: int) -> float:
         path = Path(folder) / "rows.npy"
         bench_online.write_rows(path, n_rows)
         stream = DataStream.open(path, memory=bench_online.MEMORY)
-        model = gb.PairwiseModel.zeros(gb.graphs.complete(bench_online.N_COLUMNS), stream.domain)
+        model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(bench_online.N_COLUMNS), stream.variables))
         learner = Online(batch_size=max(1, n_rows // bench_online.STEPS))
         rng, steps = np.random.default_rng(0), learner.steps(stream)
         return _timed(lambda: gb.learners.run(learner, model, stream, rng, max_iter=steps))  # type: ignore[arg-type]

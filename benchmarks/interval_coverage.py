@@ -21,10 +21,9 @@ from sklearn.datasets import load_digits
 import gibbsian as gb
 from bench_rbm_quality import SHARED, fit_ours
 from gibbsian.answers import answers_about
-from gibbsian.domain import BINARY, Categories
 from gibbsian.errors import MixingWarning
 from gibbsian.inference import exact
-from gibbsian.models import HigherOrderModel, PottsModel
+from gibbsian.models.base import Layered, keeps
 
 MNIST = SHARED / "mnist" / "binarized_packed.npz"
 # Least share that is to hold or be flagged: of intervals of log Z, and of all means.
@@ -35,34 +34,35 @@ METHODS = ("monte-carlo", "1-smci", "s2-smci", "forest-smci", "ais", "auto")
 def spin_glass(number: int, rng: np.random.Generator, beta: float) -> Any:
     """A dense spin glass of 16 variables, every other one in 0/1 coding."""
     graph = gb.graphs.complete(16)
-    model = gb.PairwiseModel.build(graph, None, beta * rng.normal(size=graph.n_edges) / 4.0)
-    return model.to_domain(BINARY)[0] if number % 2 else model
+    model = gb.PairwiseFamily.model(graph, None, beta * rng.normal(size=graph.n_edges) / 4.0)
+    return model.family.recode(model.theta, gb.Variables.binary)[0] if number % 2 else model
 
 
 def ferromagnet(number: int, rng: np.random.Generator, coupling: float) -> Any:
     """A 4x4 lattice, every other one in a small field."""
-    return gb.PairwiseModel.build(gb.graphs.grid(4, 4), [0.1 * (number % 2)] * 16, [coupling] * 24)
+    return gb.PairwiseFamily.model(gb.graphs.grid(4, 4), [0.1 * (number % 2)] * 16, [coupling] * 24)
 
 
 def hopfield(number: int, rng: np.random.Generator) -> Any:
     """Three patterns in 16 variables, at temperatures below that of recall."""
     patterns, graph = rng.choice([-1.0, 1.0], (3, 16)), gb.graphs.complete(16)
     i, j = np.array(graph.edges).T
-    return gb.PairwiseModel.build(graph, None, rng.uniform(1.5, 5.0) * (patterns[:, i] * patterns[:, j]).sum(0) / 16)
+    return gb.PairwiseFamily.model(graph, None, rng.uniform(1.5, 5.0) * (patterns[:, i] * patterns[:, j]).sum(0) / 16)
 
 
 def potts(number: int, rng: np.random.Generator, q: int) -> Any:
     """Equal neighbours in a 4x4 lattice of q values, around and beyond the transition; random fields in every other."""
     graph, coupling = gb.graphs.grid(4, 4), rng.uniform(0.8, 1.6) * np.log1p(np.sqrt(q))
-    fields = [0.2 * (number % 2) * rng.normal(size=q) for _ in range(16)]
-    return PottsModel.build(graph, fields, [coupling * np.eye(q)] * graph.n_edges, Categories((q,) * 16))
+    fields = 0.2 * (number % 2) * rng.normal(size=(16, q))
+    theta = [fields.ravel(), np.tile(coupling * np.eye(q).ravel(), graph.n_edges)]
+    return gb.Model(gb.TablesFamily.potts(graph, gb.Variables.categories((q,) * 16)), np.concatenate(theta))
 
 
 def third_order(number: int, rng: np.random.Generator) -> Any:
     """Sixteen spins in 60 triples and single fields."""
     triples = {tuple(sorted(rng.choice(16, 3, replace=False).tolist())) for _ in range(60)}
     cliques = {(i,): 0.2 * rng.normal() for i in range(16)} | {three: rng.normal() for three in sorted(triples)}
-    return HigherOrderModel.build(cliques, 16)
+    return gb.ProductsFamily.model(cliques, 16)
 
 
 def digits(number: int, rng: np.random.Generator) -> Any:
@@ -123,10 +123,11 @@ def expectation(family: str, number: int, method: str) -> Outcome:
     """
     model, rng = machine(family, number)
     truth = exact(model).moments
-    layered = hasattr(model, "joint") and method not in ("monte-carlo", "auto")
-    answers = answers_about(model.joint() if layered else model)
+    answers, layered = answers_about(model), keeps(model.family, Layered)
+    if layered and method not in ("monte-carlo", "auto"):
+        answers = answers_about(answers.joint())
     # as many draws as the others have sweeps; each draw of layers is a chain of a thousand steps
-    asked = (method, None) if method != "auto" else ("auto", 5000 if hasattr(model, "joint") else 50_000)
+    asked = (method, None) if method != "auto" else ("auto", 5000 if layered else 50_000)
     found, flagged, seconds = watched(lambda: answers.expect(rng, *asked))
     held = np.abs(found.value - truth) <= 2.0 * found.stderr + 1e-9
     return Outcome(float(held.mean()), flagged, float(4.0 * np.median(found.stderr)), seconds)

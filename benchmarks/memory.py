@@ -60,7 +60,7 @@ def machine_mixture(n_rows: int) -> Callable[[], Any]:
 def gibbs_samples(n_samples: int) -> Callable[[], Any]:
     import gibbsian as gb
 
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(60))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
     return lambda: gb.samplers.draw(model, n_samples, rng=0, n_chains=min(1000, n_samples), burn_in=1)
 
 

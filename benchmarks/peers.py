@@ -111,12 +111,12 @@ def _pseudolikelihood(title: str, x: np.ndarray) -> Work:
     )
 
 
-def _model(system: tuple[np.ndarray, np.ndarray, np.ndarray]) -> gb.PairwiseModel:
+def _model(system: tuple[np.ndarray, np.ndarray, np.ndarray]) -> gb.Model:
     edges, couplings, biases = system
     graph = gb.graphs.from_edges(edges, len(biases))
     order = np.lexsort(edges.T[::-1])
     assert (graph.edges == edges[order]).all()
-    return gb.PairwiseModel.build(graph, biases, couplings[order])
+    return gb.PairwiseFamily.model(graph, biases, couplings[order])
 
 
 def _gibbs(title: str, system: tuple[np.ndarray, np.ndarray, np.ndarray], chains: int, sweeps: int, name: str) -> Work:

@@ -12,8 +12,8 @@ import numpy as np
 import gibbsian as gb
 
 rng = np.random.default_rng(0)
-truth = gb.PairwiseModel.build(gb.graphs.complete(6), rng.normal(size=6) / 3, rng.normal(size=15) / 2)
-rows = gb.inference.exact(truth).sample(3000, rng).astype(float)
+truth = gb.PairwiseFamily.model(gb.graphs.complete(6), rng.normal(size=6) / 3, rng.normal(size=15) / 2)
+rows = truth.variables.scores_of(gb.inference.exact(truth).sample(3000, rng))  # codes 0 and 1 stand for -1 and +1
 holes = np.where(rng.random(rows.shape) < 0.5, np.nan, rows)
 print(
     f"{np.isnan(holes).mean():.0%} of the cells are missing, {(~np.isnan(holes).any(axis=1)).sum()} rows are complete"
@@ -31,7 +31,7 @@ fits = {
 fig, ax = plt.subplots(figsize=(5.5, 5))
 ax.axline((0, 0), slope=1, color="0.8")
 for (name, machine), marker in zip(fits.items(), "o^x", strict=True):
-    ax.plot(truth.couplings, machine.model_.couplings, marker, label=name, alpha=0.8)
+    ax.plot(truth.parts.couplings, machine.model_.parts.couplings, marker, label=name, alpha=0.8)
 ax.set(xlabel="true coupling", ylabel="learned coupling")
 ax.legend()
 fig.tight_layout()

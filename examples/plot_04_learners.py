@@ -13,13 +13,13 @@ import gibbsian as gb
 
 rng = np.random.default_rng(1)
 graph = gb.graphs.grid(4, 4)
-truth = gb.PairwiseModel.build(graph, rng.normal(0, 0.3, 16), rng.normal(0, 0.3, graph.n_edges))
+truth = gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, 16), rng.normal(0, 0.3, graph.n_edges))
 engine = gb.inference.exact(truth)
 sizes = [100, 300, 1000, 3000, 10000]
 learners = {"mple": "pseudolikelihood", "rm": "ratio matching", "mpf": "probability flow", "smci": "1-SMCI"}
 distance = {name: [] for name in learners}
 for n in sizes:
-    rows = engine.sample(n, rng)
+    rows = truth.variables.scores_of(engine.sample(n, rng))  # codes 0 and 1 stand for -1 and +1
     best = gb.BoltzmannMachine("grid:4x4", learner="mle").fit(rows).model_.theta
     for name in learners:
         theta = gb.BoltzmannMachine("grid:4x4", learner=name).fit(rows).model_.theta

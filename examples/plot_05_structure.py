@@ -13,7 +13,7 @@ import gibbsian as gb
 
 rng = np.random.default_rng(3)
 graph = gb.graphs.random(16, 0.15, random_state=3)
-truth = gb.PairwiseModel.build(graph, np.zeros(16), rng.choice([-0.5, 0.5], graph.n_edges))
+truth = gb.PairwiseFamily.model(graph, np.zeros(16), rng.choice([-0.5, 0.5], graph.n_edges))
 engine = gb.inference.exact(truth)
 true_edges = {tuple(edge) for edge in graph.edges.tolist()}
 print(f"{graph.n_edges} of {16 * 15 // 2} pairs interact")
@@ -24,7 +24,7 @@ print(f"{graph.n_edges} of {16 * 15 // 2} pairs interact")
 sizes = [100, 300, 1000]
 counts = {method: [] for method in ("l1-ebic", "logrise")}
 for n in sizes:
-    rows = engine.sample(n, rng)
+    rows = truth.variables.scores_of(engine.sample(n, rng))
     for method in counts:
         found = gb.structure.learn_structure(rows, method=method, l2=0.001).graph
         edges = {tuple(edge) for edge in found.edges.tolist()}

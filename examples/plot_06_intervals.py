@@ -12,8 +12,9 @@ import numpy as np
 import gibbsian as gb
 
 rng = np.random.default_rng(5)
-truth = gb.PairwiseModel.build(gb.graphs.complete(6), rng.normal(size=6) / 3, rng.normal(size=15) / 3)
-rows = gb.inference.exact(truth).sample(500, rng)
+truth = gb.PairwiseFamily.model(gb.graphs.complete(6), rng.normal(size=6) / 3, rng.normal(size=15) / 3)
+engine = gb.inference.exact(truth)
+rows = truth.variables.scores_of(engine.sample(500, rng))  # codes 0 and 1 stand for -1 and +1
 machine = gb.BoltzmannMachine(learner="mple").fit(rows)
 intervals = gb.uncertainty.confidence_intervals(machine, rows)
 refits = gb.uncertainty.bootstrap(machine, rows, n_replicates=100, random_state=0)
@@ -48,10 +49,9 @@ fig.tight_layout()
 # %%
 # Over many data sets the share of intervals that cover the truth should be near 95%.
 
-engine = gb.inference.exact(truth)
 covered = []
 for _ in range(60):
-    sample = engine.sample(500, rng)
+    sample = truth.variables.scores_of(engine.sample(500, rng))
     ends = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine(learner="mple").fit(sample), sample)
     covered.append((ends.low <= truth.theta) & (truth.theta <= ends.high))
 print(f"{np.mean(covered):.1%} of 60 x {truth.theta.size} intervals cover the truth")

@@ -14,10 +14,11 @@ import gibbsian as gb
 rng = np.random.default_rng(2)
 places, letters = 20, np.array(list("ACDE-"))
 contacts = [(i, i + 1) for i in range(0, places - 1, 2)] + [(2, 15), (5, 18), (0, 9), (7, 12)]
-model = gb.PottsModel.zeros(gb.graphs.from_edges(contacts, places), gb.domain.Categories((len(letters),) * places))
-theta = model.theta.copy()
+variables = gb.Variables.categories((len(letters),) * places)
+family = gb.TablesFamily.potts(gb.graphs.from_edges(contacts, places), variables)
+theta = np.zeros(family.n_parameters)
 theta[-len(contacts) * len(letters) ** 2 :] = np.tile(1.5 * np.eye(len(letters)).ravel(), len(contacts))
-codes = gb.inference.exact(model.replace(theta)).sample(1500, rng)
+codes = gb.inference.exact(gb.Model(family, theta)).sample(1500, rng)
 alignment = letters[codes]
 print("\n".join("".join(sequence) for sequence in alignment[:4]))
 

@@ -12,7 +12,7 @@ import numpy as np
 import gibbsian as gb
 
 lattice = gb.graphs.grid(4, 5)
-spins = gb.PairwiseModel.build(lattice, np.zeros(20), np.full(lattice.n_edges, 0.5))
+spins = gb.PairwiseFamily.model(lattice, np.zeros(20), np.full(lattice.n_edges, 0.5))
 model = gb.FullSpan("span-newton").fit(gb.inference.exact(spins).sample(100_000, np.random.default_rng(0)))
 basis = model.basis_
 print(model.result_.reason)

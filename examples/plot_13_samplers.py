@@ -15,7 +15,7 @@ graph = gb.graphs.grid(8, 8)
 strengths = [0.1, 0.25, 0.4, 0.5, 0.6]
 reports = []
 for strength in strengths:
-    model = gb.PairwiseModel.build(graph, np.zeros(64), np.full(graph.n_edges, strength))
+    model = gb.PairwiseFamily.model(graph, np.zeros(64), np.full(graph.n_edges, strength))
     draws = gb.samplers.draw(model, 4000, rng=0, n_chains=8, burn_in=200)
     reports.append(gb.diagnostics.chain_report(model, draws))
     print(f"coupling {strength}: {reports[-1].describe()}")
@@ -34,5 +34,5 @@ fig.tight_layout()
 rows = gb.inference.exact(model).sample(4, np.random.default_rng(0))
 fig, axes = plt.subplots(1, 4, figsize=(9, 2.4))
 for ax, row in zip(axes, rows, strict=True):
-    ax.imshow(row.reshape(8, 8), cmap="Greys", vmin=-1, vmax=1)
+    ax.imshow(row.reshape(8, 8), cmap="Greys", vmin=0, vmax=1)
     ax.set(xticks=[], yticks=[])

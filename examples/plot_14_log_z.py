@@ -12,7 +12,7 @@ import numpy as np
 import gibbsian as gb
 
 rng = np.random.default_rng(0)
-model = gb.PairwiseModel.build(gb.graphs.complete(16), rng.normal(0, 0.2, 16), rng.normal(0, 0.35, 120))
+model = gb.PairwiseFamily.model(gb.graphs.complete(16), rng.normal(0, 0.2, 16), rng.normal(0, 0.35, 120))
 exact = gb.inference.exact(model).log_partition
 steps = [10, 30, 100, 300, 1000]
 intervals = [

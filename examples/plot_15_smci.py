@@ -13,7 +13,7 @@ import gibbsian as gb
 
 rng = np.random.default_rng(0)
 graph = gb.graphs.grid(4, 5)
-model = gb.PairwiseModel.build(graph, np.zeros(20), rng.normal(0, 1, graph.n_edges))
+model = gb.PairwiseFamily.model(graph, np.zeros(20), rng.normal(0, 1, graph.n_edges))
 engine = gb.inference.exact(model)
 truth = engine.moments
 regions = {"1-SMCI": 1, "s2-SMCI": "s2", "2-SMCI": 2, "forest": "forest"}
@@ -22,7 +22,7 @@ errors = {name: [] for name in ("Monte Carlo", *regions)}
 for n in sizes:
     draws = [engine.sample(n, rng) for _ in range(4)]
     pairs = slice(20, None)  # the products along the edges
-    plain = [np.abs(model.statistics(x).mean(axis=0) - truth)[pairs].mean() for x in draws]
+    plain = [np.abs(model.family.statistics(x).mean(axis=0) - truth)[pairs].mean() for x in draws]
     errors["Monte Carlo"].append(np.mean(plain))
     for name, region in regions.items():
         means = [gb.expectations.spatial_statistics(model, x, region=region).value for x in draws]

@@ -28,7 +28,7 @@ couplings = np.linspace(0.1, 0.8, 15)
 fig, ax = plt.subplots(figsize=(6, 4.2))
 for size in (6, 12, 24):
     graph = gb.graphs.grid(size, size)
-    engine = gb.inference.Planar(gb.PairwiseModel.zeros(graph, bias=False).family)
+    engine = gb.inference.Planar(gb.PairwiseFamily(graph, bias=False))
     found = [engine.at(np.full(graph.n_edges, k)).log_partition for k in couplings]
     ax.plot(couplings, np.array(found) / size**2, "o", ms=4, label=f"{size} x {size}, exact")
 ax.plot(couplings, [onsager(k) for k in couplings], "k-", lw=1, label="infinite (Onsager)")

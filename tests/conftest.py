@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a seed, both domains, and the real data that stays outside the repository."""
+"""Fixtures for all tests: a seed, both codings, and the real data that stays outside the repository."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from gibbsian.domain import BINARY, SPIN
+from gibbsian import Variables
 
 # No deadline: the first call of a kernel compiles it. Derandomised, so that a red run can be repeated.
 settings.register_profile("gibbsian", deadline=None, derandomize=True, max_examples=60)
@@ -71,8 +71,9 @@ def _has_card() -> bool:
     return torch.cuda.is_available()
 
 
-@pytest.fixture(params=[SPIN, BINARY], ids=lambda domain: domain.name)
-def domain(request):
+@pytest.fixture(params=[Variables.spins, Variables.binary], ids=["spin", "binary"])
+def scores(request):
+    """Two-valued variables of any number, with the scores -1/+1 or 0/1."""
     return request.param
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.domain import Continuum
+from gibbsian.models.base import Family
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.potentials import Potential, PotentialsFamily
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.family import Family
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
@@ -157,7 +157,7 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
     "machine-mixture": {
         "two pairwise models": mixture(
-            MixtureOfFamily(2, Variables.spins(3), (gb.PairwiseModel.zeros(gb.graphs.complete(3)),) * 2),
+            MixtureOfFamily(2, Variables.spins(3), (gb.Model.zeros(PairwiseFamily(gb.graphs.complete(3))),) * 2),
             [0.3, 0.7],
             [0.5, 2.5],
             np.linspace(-1.0, 1.0, 12),
@@ -216,8 +216,6 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
     },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-# written, and not in the registry yet
-BESIDE = {"full-span", "ordinal", "pairwise", "potentials", "products", "quadrature", "tables"}
 
 
 def case_of(name: str) -> Case:

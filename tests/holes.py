@@ -14,8 +14,7 @@ def holed(data: Dataset, rng: np.random.Generator, share: float = 0.0, hidden: S
     rows = data.states[data.row_of]
     missing = rng.random(rows.shape) < share
     missing[:, list(hidden)] = True
-    lowest = data.domain.from_codes(np.zeros((1, data.n_variables), np.int8))
-    both = np.hstack([np.where(missing, lowest, rows), missing])
+    both = np.hstack([np.where(missing, 0, rows), missing])
     distinct, row_of, counts = np.unique(both, axis=0, return_inverse=True, return_counts=True)
     n = data.n_variables
     holes = distinct[:, n:].astype(bool)

@@ -8,8 +8,8 @@ import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
 from gibbsian.inference import LayerSums, exact
-from gibbsian.inference.layer_sums import LayerAnswers
-from gibbsian.models.family import Model, Units
+from gibbsian.inference.layer_sums import LayerSumAnswers
+from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import (
@@ -17,9 +17,9 @@ from gibbsian.models.layers.units import (
     CategoricalUnits,
     GaussianUnits,
     SpinUnits,
+    codes_of,
     count_states,
     enumerate_values,
-    values_of,
 )
 from gibbsian.settings import settings_of
 
@@ -156,27 +156,31 @@ def log_partition(model: Machine) -> float:
     return exact(model).log_partition
 
 
-def layer_sums(model: Machine, side: str = "auto") -> LayerAnswers:
+def layer_sums(model: Machine, side: str = "auto") -> LayerSumAnswers:
     """The distribution as a table over the states of one side."""
     return LayerSums(model.family, side=side).at(model.theta)
 
 
-def log_likelihood(model: Machine, states: np.ndarray) -> np.ndarray:
-    """log P(v) of each row of visible states."""
-    return model.family.log_evidence(model.theta, values_of(model.family.layers[0], states)) - log_partition(model)
+def log_likelihood(model: Machine, codes: np.ndarray) -> np.ndarray:
+    """log P(v) of each row of codes of the visible layer."""
+    return model.family.log_evidence(model.theta, model.family.layers[0].encode(codes)) - log_partition(model)
 
 
-def likelihood_gradient(model: Machine, states: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def likelihood_gradient(model: Machine, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Gradient of the mean log P(v) by theta: clamped less free moments."""
-    v = values_of(model.visible, states)
+    v = model.visible.encode(codes)
     return model.family.statistics_of([v, model.hidden_means(v)], weights) - layer_sums(model).moments
 
 
-def rows_of(layer: Units, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:
-    """States of a visible layer as data, each row by itself."""
-    sizes = layer.variables.sizes
-    coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([tuple(range(size)) for size in sizes])
-    return Dataset.of_states(np.asarray(states), coding, missing=missing, sample_weight=weights, distinct=False)
+def rows_of(layer: Units, codes: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:
+    """Codes of a visible layer as data, each row by itself."""
+    coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([range(size) for size in layer.variables.sizes])
+    return Dataset.of_states(np.asarray(codes), coding, missing=missing, sample_weight=weights, distinct=False)
+
+
+def all_codes(layer: Units) -> np.ndarray:
+    """Every row of a discrete layer, in the order of `all_values`."""
+    return codes_of(layer, all_values(layer))
 
 
 # -- estimators -------------------------------------------------------------------------------------------------------
@@ -217,9 +221,9 @@ def dbm(*sizes, pretrain=10, **settings) -> gb.DeepBoltzmannMachine:
 
 
 # -- learning ---------------------------------------------------------------------------------------------------------
-def data_rows(states: np.ndarray, weights=None, missing=None) -> Dataset:
+def data_rows(codes: np.ndarray, weights=None, missing=None) -> Dataset:
     """Rows as data, each by itself and as it is."""
-    return Dataset.of_states(np.asarray(states), "real", sample_weight=weights, missing=missing, distinct=False)
+    return Dataset.of_states(np.asarray(codes), "real", sample_weight=weights, missing=missing, distinct=False)
 
 
 def start_model(visible: Units, hidden: Units, rows: Dataset, rng, scale=None) -> Machine:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import gibbsian as gb
-from gibbsian.models import HigherOrderModel
+from gibbsian import Model, Variables
+from gibbsian.models.scopes import Scopes
 
 
 def preflight_graph(data, graph, *, bias=True, l1=0.0, l2=0.0):
     """Check a model with a coupling, or a table, on every edge of a graph."""
-    if data.domain.two_valued:
-        model = gb.PairwiseModel.zeros(graph, data.domain, bias=bias)
+    if data.coding.domain.two_valued:
+        scores = {"spin": Variables.spins, "binary": Variables.binary}[data.coding.domain.name]
+        family = gb.PairwiseFamily(graph, scores, bias)
     else:
-        domain = data.domain if graph.n_nodes == data.n_variables else gb.domain.Categories((2,) * graph.n_nodes)
-        model = gb.models.PottsModel.zeros(graph, domain)
-    return gb.data.preflight(data, model, l1=l1, l2=l2)
+        fits = graph.n_nodes == data.n_variables
+        family = gb.TablesFamily.potts(graph, data.variables if fits else Variables.categories((2,) * graph.n_nodes))
+    return gb.data.preflight(data, Model.zeros(family), l1=l1, l2=l2)
 
 
 def preflight_cliques(data, cliques, *, l1=0.0, l2=0.0):
     """Check a model with a product on every clique."""
-    weights = dict.fromkeys(cliques, 0.0)
-    return gb.data.preflight(data, HigherOrderModel.build(weights, data.n_variables, data.domain), l1=l1, l2=l2)
+    family = gb.ProductsFamily(Scopes.sorted(cliques, data.n_variables), data.variables)
+    return gb.data.preflight(data, Model.zeros(family), l1=l1, l2=l2)

@@ -52,8 +52,12 @@ def fit(files="bits.parquet", weight_column=None, data=None, model=gb.BoltzmannM
     return model(**{"l2": 0.01, **settings}).fit(rows, sample_weight=weights)
 
 
+def uniform(data):
+    return gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3), data.variables))
+
+
 def loss_of(data):
-    return gb.objectives.Pseudolikelihood().bind(gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data)
+    return gb.objectives.Pseudolikelihood().bind(uniform(data), data)
 
 
 def reach(cluster):
@@ -74,7 +78,7 @@ CLUSTER = [
     Row("no cluster", reach, {"cluster": None}, ({"cluster": here()},), "on this machine"),
     Row(
         "what needs the rows here",
-        lambda data: gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data),
+        lambda data: gb.diagnostics.maximum_exists(uniform(data), data),
         {"data": Later(read)},
         ({"data": Later(lambda: read().collect())},),
         "its distinct rows",

@@ -20,23 +20,27 @@ from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
 from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
+from gibbsian.expectations.clamped import column_frequencies
 from gibbsian.expectations.clamped_layers import ClampedLayers
-from gibbsian.inference.layer_missing import layer_evidence
+from gibbsian.inference.completions import count_completions
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
+from gibbsian.models.base import Model
 from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.potentials import Potential, PotentialsFamily
+from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.families.span_basis import SpanBasis
-from gibbsian.models.family import Model
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.layers.stack import top_of
 from gibbsian.models.layers.units import as_units, value_tables
 from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import check_values, real_numbers
-from gibbsian.models.variables import Quadrature, Variables
+from gibbsian.models.variables import Quadrature, Variables, as_reals
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import network, restricted, stack
@@ -65,15 +69,19 @@ from remedy_rows import (
 from systems import ask as by
 
 THREE = gb.graphs.complete(3)
-SPINS = gb.PairwiseModel.build(THREE, np.zeros(3), [0.5, 0.0, 0.2])
+SPINS = PairwiseFamily.model(THREE, np.zeros(3), [0.5, 0.0, 0.2])
 LAYERS = restricted(BinaryUnits(3), BinaryUnits(2), w=np.full((3, 2), 0.3))
 REAL_LAYERS = restricted(GaussianUnits(3), BinaryUnits(2))
-POTTS = models.PottsModel.zeros(THREE, domain.Categories((3, 3, 3)))
-CONTINUUM = domain.Continuum("gaussian", -1.0, 1.0)
+POTTS = Model.zeros(TablesFamily.potts(THREE, Variables.categories((3, 3, 3))))
+UNIT_INTERVAL = Quadrature.of(domain.Continuum("interval", 0.0, 1.0), 3)
 
 
 def chain(n):
     return gb.graphs.grid(1, n)
+
+
+def spins(graph):
+    return Model.zeros(PairwiseFamily(graph))
 
 
 def swap(name, call, wrong, *right, says="", but=()):
@@ -151,8 +159,8 @@ def strong_rows():
     """Rows of couplings that are too strong for TAP."""
     rng = np.random.default_rng(1)
     couplings, biases = rng.normal(size=(4, 4)) * 2, rng.normal(size=4) * 2
-    model = gb.PairwiseModel.build(gb.graphs.complete(4), biases, couplings[np.triu_indices(4, 1)])
-    return gb.Dataset.read(gb.inference.exact(model).sample(400, rng), coding="spin")
+    model = PairwiseFamily.model(gb.graphs.complete(4), biases, couplings[np.triu_indices(4, 1)])
+    return gb.Dataset.of_states(gb.inference.exact(model).sample(400, rng), "spin")
 
 
 def learned_and_judged(rows, **settings):
@@ -185,7 +193,7 @@ MODELS = [
     ),
     swap(
         "a table of a long clique",
-        lambda n: gb.models.HigherOrderModel.build({tuple(range(n)): 0.1}, n).factors(),
+        lambda n: ProductsFamily(Scopes([range(n)], n)).factors(np.array([0.1])),
         30,
         5,
         says="Monte Carlo",
@@ -197,55 +205,6 @@ MODELS = [
         40,
         3,
         says="log_partition_interval",
-    ),
-    swap(
-        "functions and parameters that do not match",
-        lambda theta: models.FullSpanModel.build((2, 2), indices=[1, 2], theta=theta),
-        [0.1],
-        [0.1, 0.2],
-        says="one each",
-    ),
-    swap(
-        "the constant function",
-        lambda indices: models.FullSpanModel.build((2, 2), indices=indices, theta=[0.1, 0.2]),
-        [0, 2],
-        [1, 2],
-        says="constant",
-    ),
-    swap(
-        "a function twice",
-        lambda indices: models.FullSpanModel.build((2, 2), indices=indices, theta=[0.1] * len(indices)),
-        [1, 1],
-        [1],
-        says="add up",
-    ),
-    swap(
-        "a domain of another size",
-        lambda sizes: models.FullSpanModel.build((2, 2), [1], [0.1], domain=domain.Categories(sizes)),
-        (3, 2),
-        (2, 2),
-        says="the same to both",
-    ),
-    swap(
-        "spins of three values",
-        lambda sizes: models.FullSpanModel.build(sizes, [1], [0.1]).to_cliques(),
-        (3, 2),
-        (2, 2),
-        says="binary",
-    ),
-    swap(
-        "a function of too many variables",
-        lambda n: models.FullSpanModel.build((2,) * n, [2**n - 1], [0.1]).factors(),
-        30,
-        5,
-        says="can be listed",
-    ),
-    swap(
-        "a clique in two orders",
-        lambda cliques: gb.models.HigherOrderModel.build(cliques, 3),
-        {(0, 1): 1.0, (1, 0): 2.0},
-        {(0, 1): 3.0},
-        says="each clique once",
     ),
     swap(
         "too few biases of layers",
@@ -296,26 +255,6 @@ MODELS = [
         {},
         says="leave `temperature` out",
     ),
-    Row(
-        "potentials of no known number of variables",
-        lambda **how: models.PotentialField.build(["bias"], domain=domain.BINARY, **how),
-        {},
-        ({"graph": THREE}, {"n_variables": 3}),
-        "`n_variables`",
-    ),
-    Row(
-        "a potential of several sizes",
-        lambda **how: models.PotentialField.build(["table"], graph=THREE, domain=domain.Categories((2, 3, 4)), **how),
-        {"tied": True},
-        says="`tied=False`",
-    ),
-    swap(
-        "too few tables",
-        lambda tables: models.PottsModel.build(THREE, None, tables, domain.Categories((2, 2, 2))),
-        [np.zeros((2, 2))],
-        [np.zeros((2, 2))] * 3,
-        says="3 variables and the 3 edges",
-    ),
     swap(
         "cliques out of order",
         lambda cliques: Scopes(cliques, 3),
@@ -323,71 +262,37 @@ MODELS = [
         [(0,), (0, 1)],
         says="smaller ones first",
     ),
-    swap("a basis of nothing", models.SpanBasis, (), (2, 2), says="each variable"),
-    swap("a basis that is too large", models.SpanBasis, (2,) * 63, (2,) * 20, says="fewer"),
-    swap(
-        "codes of another width",
-        models.SpanBasis((2, 3)).indices,
-        np.array([[1, 0, 1]]),
-        np.array([[1, 0]]),
-        says="2 columns",
-    ),
-    swap(
-        "codes that are no integers",
-        models.SpanBasis((2, 3)).indices,
-        np.array([[1.0, 0.0]]),
-        np.array([[1, 0]]),
-        says="integer codes",
-    ),
-    swap(
-        "codes beyond the last", models.SpanBasis((2, 3)).indices, np.array([[2, 0]]), np.array([[1, 0]]), says="from 0"
-    ),
-    swap("states in one dimension", SPINS.log_weights, [1, 1, -1], [[1, 1, -1]], says="(n_states, 3)"),
-    swap("real states with holes", lambda x: real_numbers(x, "x"), [[0.5, np.nan]], [[0.5, 0.1]], says="fill them"),
-    swap("real states of words", lambda x: real_numbers(x, "x"), [["x"]], [[0.5]], says="`Dataset.read`"),
+    swap("states in one dimension", SPINS.log_weights, [1, 1, 0], [[1, 1, 0]], says="rows of 3 variables"),
+    swap("real states with holes", lambda x: as_reals(x, "x"), [[0.5, np.nan]], [[0.5, 0.1]], says="fill them"),
+    swap("real states of words", lambda x: as_reals(x, "x"), [["x"]], [[0.5]], says="`Dataset.read`"),
     swap(
         "the mean of no state",
-        lambda x: SPINS.mean_statistics(x),
+        lambda x: SPINS.family.mean_statistics(x),
         np.ones((0, 3), int),
         np.ones((1, 3), int),
-        says="at least one state",
+        says="at least one row",
     ),
     swap(
         "weights of other states",
-        lambda weights: SPINS.mean_statistics(np.ones((2, 3), int), weights),
+        lambda weights: SPINS.family.mean_statistics(np.ones((2, 3), int), weights),
         [1.0],
         [1.0, 2.0],
-        says="2 states",
+        says="2 rows",
     ),
     swap("too few fixed values", lambda codes: SPINS.given([0, 1], codes), [1], [1, 0], says="each of 2 nodes"),
     swap("a fixed value that is none", lambda code: SPINS.given([0], [code]), 3, 1, says="0 to 1"),
-    swap(
-        "values beyond a support",
-        lambda x: check_values(domain.Continuum("interval", 0.0, 1.0), np.asarray(x), "x"),
-        [[2.0]],
-        [[0.5]],
-        says="from 0 to 1",
-    ),
-    swap(
-        "tables of the same variables",
-        lambda tables: models.MarkovRandomField.build(tables, 2, domain.Categories((2, 2))),
-        {(0, 1): np.zeros((2, 2)), (1, 0): np.zeros((2, 2))},
-        {(0, 1): np.zeros((2, 2))},
-        says="once",
-    ),
 ]
 
 # -- domains ----------------------------------------------------------------------------------------------------------
 DOMAINS = [
+    swap("an unknown support", lambda name: domain.Continuum(name), "circle"),
     swap(
-        "how many real numbers there are",
-        lambda values: values.cardinalities(2),
-        domain.REALS,
-        domain.Categories((2, 2)),
+        "codes of continuous values",
+        UNIT_INTERVAL.codes_of,
+        np.full((1, 3), 0.123),
+        UNIT_INTERVAL.rows_of(np.ones((1, 3), int)),
         says="Threshold",
     ),
-    swap("an unknown support", lambda name: domain.Continuum(name), "circle"),
-    swap("codes of continuous values", CONTINUUM.to_codes, [0.123], CONTINUUM.nodes[:2], says="Threshold"),
     swap("a variable without a value", domain.Categories, (2, 0), (2, 2), says="are possible"),
 ]
 
@@ -442,26 +347,26 @@ EXPECTED = [
     ),
     swap(
         "regions of no target",
-        lambda given: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(3)), given),
+        lambda given: gb.expectations.plan_regions(spins(chain(3)), given),
         {(0, 2): (0, 1, 2), 0: (0, 1), 1: (1,), 2: (2,), (0, 1): (0, 1), (1, 2): (1, 2)},
         {0: (0, 1), 1: (1,), 2: (2,), (0, 1): (0, 1), (1, 2): (1, 2)},
         says="interact",
     ),
     swap(
         "two regions of a target",
-        lambda given: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(2)), given),
+        lambda given: gb.expectations.plan_regions(spins(chain(2)), given),
         {0: (0,), 1: (1,), (0, 1): (0, 1), (1, 0): (0, 1)},
         {0: (0,), 1: (1,), (0, 1): (0, 1)},
         says="once",
     ),
     swap(
         "a region that is too large to sum over",
-        lambda region: gb.expectations.plan_regions(gb.PairwiseModel.zeros(gb.graphs.complete(40)), region),
+        lambda region: gb.expectations.plan_regions(spins(gb.graphs.complete(40)), region),
         2,
         "s2",
         says="'s2'",
     ),
-    swap("samples of one dimension", gb.expectations.Samples, [1, 1, -1], [[1, 1, -1]], says="one row"),
+    swap("samples of one dimension", gb.expectations.Samples, [1, 1, 0], [[1, 1, 0]], says="one row"),
     Row(
         "groups and repeats",
         lambda **how: gb.expectations.Samples(np.ones((4, 3), int), **how),
@@ -500,15 +405,13 @@ EXPECTED = [
     swap(
         "a plan of another model",
         lambda plan: gb.expectations.spatial_statistics(SPINS, np.ones((2, 3), int), plan=plan),
-        Later(lambda: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(3)))),
+        Later(lambda: gb.expectations.plan_regions(spins(chain(3)))),
         Later(lambda: gb.expectations.plan_regions(SPINS)),
         says="plan_regions(model, region)",
     ),
     swap(
         "a function of too many variables' values",
-        lambda n: gb.expectations.expect_of(
-            gb.PairwiseModel.zeros(chain(30)), lambda *x: sum(x), range(n), np.ones((4, 30), int)
-        ),
+        lambda n: gb.expectations.expect_of(spins(chain(30)), lambda *x: sum(x), range(n), np.ones((4, 30), int)),
         30,
         3,
         says="at most",
@@ -549,8 +452,8 @@ ENGINES = [
         "too few values to condition on",
         lambda values: gb.inference.conditional(SPINS, [0, 1], values),
         [1],
-        [1, -1],
-        says="one value for each",
+        [1, 0],
+        says="each of 2 nodes",
     ),
     swap(
         "everything conditioned on",
@@ -568,7 +471,7 @@ ENGINES = [
     ),
     swap(
         "elimination of everything",
-        lambda graph: by(gb.inference.Elimination, gb.PairwiseModel.zeros(graph)).log_partition,
+        lambda graph: by(gb.inference.Elimination, spins(graph)).log_partition,
         Later(lambda: gb.graphs.complete(60)),
         Later(lambda: chain(60)),
         says="sampling",
@@ -577,7 +480,7 @@ ENGINES = [
         "tables of everything",
         lambda graph: (
             by(
-                gb.inference.FactorElimination, models.PottsModel.zeros(graph, domain.Categories((3,) * 40))
+                gb.inference.FactorElimination, Model.zeros(TablesFamily.potts(graph, Variables.categories((3,) * 40)))
             ).log_partition
         ),
         Later(lambda: gb.graphs.complete(40)),
@@ -601,8 +504,13 @@ ENGINES = [
     swap(
         "a density narrower than its nodes",
         lambda n_nodes: gb.inference.exact(
-            models.PotentialField.build(
-                ["squared-difference"], chain(2), domain.Continuum("interval", 0.0, 1.0, n_nodes), theta=[-5000.0]
+            Model(
+                QuadratureFamily.build(
+                    ["squared-difference"],
+                    Quadrature.of(domain.Continuum("interval", 0.0, 1.0, n_nodes), 2),
+                    chain(2),
+                ),
+                np.array([-5000.0]),
             )
         ),
         24,
@@ -636,7 +544,7 @@ ENGINES = [
         lambda engine, model: engine(model).log_partition,
         {
             "engine": lambda model: by(gb.inference.Planar, model),
-            "model": gb.PairwiseModel.zeros(gb.graphs.complete(5)),
+            "model": spins(gb.graphs.complete(5)),
         },
         ({"engine": gb.inference.exact},),
         "gb.inference.exact(model)",
@@ -649,7 +557,7 @@ SAMPLERS = [
         "one walker on the way back",
         lambda states: gb.samplers.Annealing(betas=20).reverse(SPINS, states, rng=0),
         [[1, 1, 1]],
-        [[1, 1, 1], [1, 1, -1]],
+        [[1, 1, 1], [1, 1, 0]],
         says="two or more",
     ),
     swap(
@@ -686,7 +594,7 @@ SAMPLERS = [
     swap(
         "a base of other variables",
         lambda base: gb.samplers.variable_path(SPINS, base),
-        Later(lambda: gb.samplers.IndependentVariables.of_biases(gb.PairwiseModel.zeros(chain(4)))),
+        Later(lambda: gb.samplers.IndependentVariables.of_biases(spins(chain(4)))),
         Later(lambda: gb.samplers.IndependentVariables.of_biases(SPINS)),
         says="anew",
     ),
@@ -742,18 +650,21 @@ SAMPLERS = [
 def learned(rows=BITS, learner="mple", model=None, how=None, max_iter=20, **settings):
     """Run a learner by itself, without the checks of an estimator."""
     data = rows if isinstance(rows, gb.Dataset) else gb.Dataset.read(rows)
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(data.n_variables), data.domain) if model is None else model
+    every_pair = gb.graphs.complete(data.n_variables)
+    start = Model.zeros(PairwiseFamily(every_pair, data.variables)) if model is None else model
     made = gb.learners.LEARNERS.create(learner, **settings)
     return gb.learners.run(made, start, data, np.random.default_rng(0), max_iter=max_iter)
 
 
 def potts_learned(rows, **settings):
     data = gb.Dataset.read(rows, coding="categorical")
-    return learned(data, model=models.PottsModel.zeros(gb.graphs.complete(data.n_variables), data.domain), **settings)
+    return learned(
+        data, model=Model.zeros(TablesFamily.potts(gb.graphs.complete(data.n_variables), data.variables)), **settings
+    )
 
 
 def full_span(rows, drop=()):
-    return models.FullSpanModel.build((2,) * (rows.shape[1] - len(drop)))
+    return Model.zeros(FullSpanFamily.uniform(Variables.binary(rows.shape[1] - len(drop))))
 
 
 LEARNED = [
@@ -778,7 +689,7 @@ LEARNED = [
     ),
     swap(
         "an unknown warm start",
-        lambda name: warm_start(name, gb.PairwiseModel.zeros(THREE, domain.BINARY), gb.Dataset.read(BITS)),
+        lambda name: warm_start(name, Model.zeros(PairwiseFamily(THREE, Variables.binary)), gb.Dataset.read(BITS)),
         "guess",
     ),
     Row(
@@ -824,10 +735,10 @@ LEARNED = [
     ),
     Row(
         "a model of another coding than the rows",
-        lambda **how: learned(learner="online", max_iter=2, model=gb.PairwiseModel.zeros(THREE, **how)),
-        {"domain": domain.SPIN},
-        code={"BINARY": domain.BINARY},
-        says="`domain=BINARY`",
+        lambda **how: learned(learner="online", max_iter=2, model=Model.zeros(PairwiseFamily(THREE, **how))),
+        {"variables": Variables.spins},
+        code={"data": gb.Dataset.read(BITS)},
+        says="`variables=data.variables`",
     ),
     Row(
         "a value that never occurs",
@@ -1201,10 +1112,10 @@ DATA = [
 
 # -- where costs are foreseen -----------------------------------------------------------------------------------------
 GRID = gb.graphs.grid(4, 4)
-FERRO = gb.PairwiseModel.build(GRID, None, np.full(24, 0.3))
-GLASS = gb.PairwiseModel.build(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 200.0, -200.0))
-CHAIN = gb.PairwiseModel.zeros(chain(200))
-POTTS_CHAIN = models.PottsModel.zeros(chain(20), domain.Categories((3,) * 20))
+FERRO = PairwiseFamily.model(GRID, None, np.full(24, 0.3))
+GLASS = PairwiseFamily.model(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 200.0, -200.0))
+CHAIN = spins(chain(200))
+POTTS_CHAIN = Model.zeros(TablesFamily.potts(chain(20), Variables.categories((3,) * 20)))
 COSTS = [
     Row(
         "second moments in no time",
@@ -1234,7 +1145,7 @@ COSTS = [
         (
             {"engine": lambda model: by(gb.inference.Elimination, model).log_partition},
             {"engine": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
-            {"model": gb.PairwiseModel.build(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
+            {"model": PairwiseFamily.model(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
         ),
         "elimination, sampling or a higher temperature",
     ),
@@ -1275,14 +1186,14 @@ COSTS = [
     ),
     Row(
         "missing Gaussian cells of two layers",
-        lambda rows: layer_evidence(REAL_LAYERS, gb.Dataset.read(rows, coding="real")),
+        lambda rows: log_evidence(REAL_LAYERS, gb.Dataset.read(rows, coding="real")),
         {"rows": NUMBERS.mask(NUMBERS > 1.5)},
         ({"rows": NUMBERS},),
         "fill them",
     ),
     Row(
         "many missing cells beside many hidden units",
-        lambda rows: layer_evidence(asked("wide-rbm").model_, gb.Dataset.read(rows, coding="binary")),
+        lambda rows: log_evidence(asked("wide-rbm").model_, gb.Dataset.read(rows, coding="binary")),
         {"rows": WIDE_GAPS},
         ({"rows": WIDE},),
         "leave the row out, or fill its cells",
@@ -1317,8 +1228,8 @@ COSTS = [
             says="one free",
         )
         for name, make in (
-            ("full span", lambda: models.FullSpanModel.build((2, 2, 2), [1], [0.1])),
-            ("model of cliques", lambda: models.HigherOrderModel.build({(0, 1): 0.1}, 3, domain.BINARY)),
+            ("full span", lambda: FullSpanFamily.model({1: 0.1}, Variables.binary(3))),
+            ("model of cliques", lambda: ProductsFamily.model({(0, 1): 0.1}, 3, Variables.binary)),
             ("field", lambda: asked("field").model_),
         )
     ),
@@ -1761,7 +1672,7 @@ LEVELS = pd.DataFrame(np.arange(60).reshape(20, 3) % 4, columns=list("abc"))
 def judged(l2=None):
     if l2 is not None:
         return fit(HOLES, l2=l2)
-    wild = gb.PairwiseModel.build(THREE, np.zeros(3), [20.0, 0.0, 0.0])
+    wild = PairwiseFamily.model(THREE, np.zeros(3), [20.0, 0.0, 0.0])
     return check_runaway(wild, read(HOLES), gb.learners.LEARNERS.create("mple"), certain=False)
 
 
@@ -1884,7 +1795,6 @@ CALLS = [
 THREE_VALUED = Variables.categories((3, 3, 3))
 CLOSENESS = Potential("closeness", lambda x, y: np.exp(-((x - y) ** 2)))
 BINARY_THREE = Variables.binary(3)
-NODES = Quadrature.of(domain.Continuum("interval", 0.0, 1.0), 3)
 
 
 def functions_of(name, variables=BINARY_THREE, kind=PotentialsFamily, **how):
@@ -1954,7 +1864,7 @@ FAMILIES = [
     ),
     swap(
         "tables of continuous variables",
-        lambda name: functions_of(name, NODES, QuadratureFamily),
+        lambda name: functions_of(name, UNIT_INTERVAL, QuadratureFamily),
         "table",
         "product",
         says="other potentials",
@@ -1983,14 +1893,14 @@ FAMILIES = [
     ),
     swap(
         "functions of real numbers",
-        lambda kind: functions_of("bias", NODES, kind),
+        lambda kind: functions_of("bias", UNIT_INTERVAL, kind),
         PotentialsFamily,
         QuadratureFamily,
         says="QuadratureFamily",
     ),
     swap(
         "a function without a name in a file",
-        lambda potential: functions_of(potential, NODES, QuadratureFamily).to_parts(),
+        lambda potential: functions_of(potential, UNIT_INTERVAL, QuadratureFamily).to_parts(),
         CLOSENESS,
         "product",
         says="named potentials",
@@ -2015,10 +1925,48 @@ FAMILIES = [
     swap(
         "missing cells of a mixture of models",
         mixture_answer,
-        lambda model, data: model.family.log_joint(model.theta, data.codes, np.zeros(data.codes.shape, bool)),
+        lambda model, data: model.family.log_joint(model.theta, data.states, np.zeros(data.states.shape, bool)),
         lambda model, data: answers_about(model).log_joint(data),
         says="answers_about",
     ),
+    swap(
+        "a mixture at another temperature",
+        lambda model: model.at(0.5),
+        Later(lambda: machines_in_a_mixture().model_),
+        Later(lambda: machines_in_a_mixture().model_.family.models[0]),
+        says="its components",
+    ),
+    swap(
+        "tables of real variables",
+        lambda build: build(UNIT_INTERVAL),
+        lambda variables: TablesFamily(Scopes.of_graph(THREE), variables),
+        lambda variables: QuadratureFamily.build(["product"], variables, THREE),
+        says="a QuadratureFamily",
+    ),
+    swap("a number beyond a support", UNIT_INTERVAL.checked, [[0.1, 2.0, 0.3]], [[0.1, 0.2, 0.3]], says="from 0 to 1"),
+    swap(
+        "completions of real numbers",
+        lambda variables: count_completions(variables, np.ones((1, 3), bool), 1),
+        Variables.reals(3),
+        BINARY_THREE,
+        says="Threshold",
+    ),
+    Row(
+        "frequencies of real numbers",
+        lambda coding: column_frequencies(gb.Dataset.read(NUMBERS, coding=coding)),
+        {"coding": "real"},
+        code={"t": 0},
+        says="Threshold",
+    ),
+    Row(
+        "a Gaussian that is no distribution",
+        lambda learner: gb.GaussianMachine(graph=[(0, 1), (1, 2), (2, 3), (0, 3)], learner=learner, max_iter=2).fit(
+            np.random.default_rng(0).normal(size=(6, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
+        ),
+        {"learner": gb.learners.ObjectiveLearner(gb.objectives.Likelihood(), optimizer=gb.optimizers.Ascent(5.0))},
+        says="`l2=0.1`",
+    ),
+    Row("a machine of real numbers", fit, {"rows": NUMBERS, "coding": "real"}, code={"t": 0}, says="Threshold"),
 ]
 
 PARTS = [

@@ -18,6 +18,7 @@ import gibbsian as gb
 from cli_runner import run
 from gibbsian.backends.device import on_device, require_card_memory
 from gibbsian.data import DataStream, Labels, OneHot, Threshold, Values
+from gibbsian.models.variables import require_two_values
 from remedies import OUT, SOURCE, Command, Later, Refused, Row, Warned
 
 RNG = np.random.default_rng(0)
@@ -1031,6 +1032,10 @@ def errors_of(rows=BITS, method=gb.uncertainty.standard_errors, how=None, **sett
     return method(fit(rows, **settings), rows, **(how or {}))
 
 
+def uniform(graph):
+    return gb.Model.zeros(gb.PairwiseFamily(graph))
+
+
 def structure(rows=BITS, drop=(), **settings):
     return gb.structure.learn_structure(read(rows, drop=drop), **settings)
 
@@ -1130,19 +1135,17 @@ DEEPER = [
     Row(
         "exact inference out of reach",
         lambda model, how=gb.inference.exact: how(model),
-        {"model": Later(lambda: gb.PairwiseModel.zeros(gb.graphs.complete(60)))},
+        {"model": Later(lambda: uniform(gb.graphs.complete(60)))},
         (
             {"how": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
-            {"how": lambda model: model.log_pseudolikelihood(np.ones((1, 60), int))}
-            if hasattr(gb.PairwiseModel, "log_pseudolikelihood")
-            else {"model": Later(lambda: gb.PairwiseModel.zeros(gb.graphs.grid(8, 8)))},
+            {"model": Later(lambda: uniform(gb.graphs.grid(8, 8)))},
         ),
         "use sampling or pseudolikelihood",
     ),
     Row(
         "no time for an exact score",
         gb.inference.exact,
-        {"model": Later(lambda: gb.PairwiseModel.zeros(gb.graphs.complete(12))), "max_seconds": 1e-12},
+        {"model": Later(lambda: uniform(gb.graphs.complete(12))), "max_seconds": 1e-12},
         ({"max_seconds": 10.0},),
         "use sampling or pseudolikelihood",
     ),
@@ -1490,21 +1493,21 @@ DEEPER = [
         lambda x: fitted().model_.log_weights(x),
         {"x": [[0, 0.5, 1]]},
         ({"x": [[0, 1, 1]]},),
-        "0 and 1",
+        "the codes 0, 1, 2",
     ),
     Row(
         "states beyond the values",
         lambda x: fitted().model_.log_weights(x),
         {"x": [[0, 2, 1]]},
         ({"x": [[0, 1, 1]]},),
-        "are 0 and 1",
+        "from 0 to 1",
     ),
     Row(
         "ragged states",
         lambda x: fitted().model_.log_weights(x),
         {"x": [[0, 1], [1]]},
         ({"x": [[0, 1, 1]]},),
-        "a table",
+        "rows of one length",
     ),
     Row(
         "temperatures that do not rise",
@@ -1539,7 +1542,7 @@ DEEPER = [
 
 @cache
 def strong(coupling=0.35):
-    return gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.zeros(16), np.full(24, coupling))
+    return gb.PairwiseFamily.model(gb.graphs.grid(4, 4), np.zeros(16), np.full(24, coupling))
 
 
 # -- what only one kind of model says ---------------------------------------------------------------------------------
@@ -1753,7 +1756,7 @@ KINDS = [
         {
             "kind": "potts",
             "question": "divergence",
-            "other": Later(lambda: gb.models.PottsModel.zeros(gb.graphs.complete(3), gb.domain.Categories((2, 2, 2)))),
+            "other": Later(lambda: gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(3), gb.Variables.spins))),
         },
         ({"other": Later(lambda: fitted("potts"))},),
         "the same columns",
@@ -1885,20 +1888,20 @@ KINDS = [
         ),
         {"coding": "categorical"},
         ({"coding": "values"},),
-        "a model of tables, or give values",
+        "a family of tables, or give scores",
     ),
     Row(
         "two values of numbers",
-        lambda rows: gb.domain.require_two_values(rows),
-        {"rows": gb.domain.REALS},
-        ({"rows": gb.domain.BINARY},),
+        require_two_values,
+        {"variables": gb.Variables.reals(2)},
+        ({"variables": gb.Variables.binary(2)},),
         "Threshold",
     ),
     Row(
         "two values of categories",
-        lambda rows: gb.domain.require_two_values(rows),
-        {"rows": gb.domain.Categories((3, 3))},
-        ({"rows": gb.domain.BINARY},),
+        require_two_values,
+        {"variables": gb.Variables.categories((3, 3))},
+        ({"variables": gb.Variables.binary(2)},),
         "PottsMachine",
     ),
     Row(

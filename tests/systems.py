@@ -2,87 +2,120 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
+from gibbsian import Model, Variables
+from gibbsian.domain import Categories, CategoryCoding
 from gibbsian.inference import Engine
-from gibbsian.models import MODELS
+from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.families.potentials import Potential
+from gibbsian.models.scopes import Scopes, triangles
+from gibbsian.models.variables import as_variables
+
+SPINS, BINARY = Variables.spins, Variables.binary
 
 
-def all_states(n: int, domain=SPIN) -> np.ndarray:
-    """Every state of n variables, the last variable changing fastest."""
-    codes = itertools.product(*(range(size) for size in domain.cardinalities(n)))
-    return domain.from_codes(np.array(list(codes), dtype=np.int8))
+def _on_cliques(graph: gb.Graph, variables: Variables) -> gb.TablesFamily:
+    return gb.TablesFamily(Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes), variables)
+
+
+def _equal_neighbours(graph: gb.Graph, variables: Variables) -> gb.PotentialsFamily:
+    return gb.PotentialsFamily.build([Potential("bias", tied=False), "equal"], variables, graph)
+
+
+# a family of every discrete kind on a graph; kinds beyond pairs have a term for each triangle
+KINDS: dict[str, Callable[[gb.Graph, Variables], Any]] = {
+    "full-span": gb.FullSpanFamily.on_graph,
+    "ordinal": gb.PotentialsFamily.ordinal,
+    "pairwise": gb.PairwiseFamily,
+    "potentials": _equal_neighbours,
+    "potts": gb.TablesFamily.potts,
+    "products": gb.ProductsFamily.on_graph,
+    "tables": _on_cliques,
+}
+# kinds that take variables of more than two values: with scores, or without order
+SCORED, UNORDERED = {"ordinal", "products"}, {"full-span", "potentials", "potts", "tables"}
+
+
+def all_states(variables: Variables) -> np.ndarray:
+    """Every row of codes (of nodes: the numbers), the last variable changing fastest."""
+    return variables.rows_of(np.array(list(np.ndindex(*variables.sizes)), dtype=np.int8))
 
 
 def costs_of(model, states) -> np.ndarray:
-    """The log-odds of each state against those with one value changed, column by column."""
-    return model.conditionals(model.domain.to_codes(np.asarray(states)), by_row=True).costs(model.theta)
+    """The log-odds of each row against those with one value changed, column by column."""
+    return model.family.conditionals(WeightedRows.of(np.asarray(states), by_row=True)).costs(model.theta)
 
 
 def with_one_changed(model, states):
-    """For each column of the costs, the states with that change made: to the other of two values, or to each."""
-    for i, size in enumerate(model.domain.cardinalities(model.n_variables)):
-        codes = model.domain.to_codes(np.asarray(states))
-        for value in [1 - codes[:, i]] if model.domain.two_valued else range(size):
-            changed = codes.copy()
+    """For each column of the costs, the rows with that change made: to the other of two values, or to each."""
+    for i, size in enumerate(model.variables.sizes):
+        states = np.asarray(states)
+        for value in [1 - states[:, i]] if model.variables.two_valued else range(size):
+            changed = states.copy()
             changed[:, i] = value
-            yield model.domain.from_codes(changed)
+            yield changed
 
 
 def exact_law(model) -> tuple[np.ndarray, np.ndarray, float]:
-    """States, probabilities and log Z by plain summation: the judge of everything else."""
-    states = all_states(model.n_variables, model.domain)
+    """Rows, probabilities and log Z by plain summation: the judge of everything else."""
+    states = all_states(model.variables)
     log_weights = model.log_weights(states)
     log_partition = float(np.logaddexp.reduce(log_weights))
     return states, np.exp(log_weights - log_partition), log_partition
 
 
-def random_model(graph, rng, domain=SPIN, scale=0.6, bias=True) -> gb.PairwiseModel:
-    size = graph.n_edges + graph.n_nodes * bias
-    return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, bias)
+def random_model(graph, rng, variables=SPINS, scale=0.6, bias=True, n_hidden=0) -> Model:
+    """A pairwise model with random parameters."""
+    family = gb.PairwiseFamily(graph, variables, bias, n_hidden)
+    return Model(family, rng.normal(scale=scale, size=family.n_parameters))
 
 
-def random_model_of(name, graph, rng, domain=SPIN, scale=0.6):
-    """A model of any registered kind with random parameters."""
-    zeros = MODELS.factory(name).zeros(graph, domain)
-    return zeros.replace(rng.normal(scale=scale, size=zeros.theta.size))
+def random_model_of(kind, graph, rng, variables=SPINS, scale=0.6) -> Model:
+    """A model of any discrete kind with random parameters."""
+    family = KINDS[kind](graph, as_variables(variables, graph.n_nodes))
+    return Model(family, rng.normal(scale=scale, size=family.n_parameters))
 
 
-def domains_of(name, n: int) -> list:
-    """Domains of n variables that models of a registered kind accept, as the models' own traits say."""
-    many_valued = {
-        "values": [Categories.of_values((-1, 0, 1), n)],
-        "categories": [Categories(tuple(2 + i % 3 for i in range(n)))],
-        None: [],
-    }
-    return [SPIN, BINARY, *many_valued[MODELS.trait(name, "many_valued")]]
+def variables_of(kind, n: int) -> list[Variables]:
+    """Variables that a kind takes: spins, 0/1, and of more than two values."""
+    more = []
+    if kind in SCORED:
+        more = [Variables.ordinal([(-1, 0, 1)] * n)]
+    elif kind in UNORDERED:
+        more = [Variables.categories(2 + i % 3 for i in range(n))]
+    return [SPINS(n), BINARY(n), *more]
 
 
-def models_with_domains(n: int) -> list:
-    """Every registered kind of model on a graph, with each domain it accepts."""
-    other = ("layers", "classes", "numbers", "continuous")
-    names = [name for name in MODELS.names() if not any(MODELS.trait(name, trait, False) for trait in other)]
-    return [(name, domain) for name in names for domain in domains_of(name, n)]
+def models_with_variables(n: int) -> list[tuple[str, Variables]]:
+    """Every discrete kind, with all variables that it takes."""
+    return [(kind, variables) for kind in KINDS for variables in variables_of(kind, n)]
 
 
-def dataset_of(states, domain, sample_weight=None) -> gb.Dataset:
-    """States of a domain as data."""
-    if domain.two_valued:
-        return gb.Dataset.read(states, coding=domain.name, sample_weight=sample_weight)
-    labels = domain.values or tuple(tuple(range(size)) for size in domain.sizes)
-    coding = CategoryCoding(labels, domain)
-    return gb.Dataset.read(coding.decode(states), coding=coding, sample_weight=sample_weight)
+def name_of(variables: Variables) -> str:
+    """A word for variables, for the names of tests."""
+    names = {(-1.0, 1.0): "spin", (0.0, 1.0): "binary"}
+    first = variables.scores[0] if variables.scores else None
+    return names.get(first, "categorical" if first is None else "values")
+
+
+def dataset_of(states, variables: Variables, sample_weight=None, missing=None) -> gb.Dataset:
+    """Rows of codes as data."""
+    coding: Any = name_of(variables)
+    if coding not in ("spin", "binary"):
+        labels = variables.scores or tuple(tuple(range(size)) for size in variables.sizes)
+        coding = CategoryCoding(labels, Categories(variables.sizes, variables.scores))
+    return gb.Dataset.of_states(np.asarray(states, np.int8), coding, sample_weight=sample_weight, missing=missing)
 
 
 def sampled_data(model, n_rows, rng) -> gb.Dataset:
     """Rows drawn exactly from a small model."""
     states, probabilities, _ = exact_law(model)
-    return dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], model.domain)
+    return dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], model.variables)
 
 
 def ask(engine: type[Engine], model: Any, max_seconds: float = 60.0) -> Any:

@@ -33,3 +33,12 @@ def test_the_comparison_denies_nothing_that_there_is():
     denied = [*only_there, text.rpartition("Not here:")[2]]
     assert "gpu = [" in (ROOT / "pyproject.toml").read_text()
     assert not [words for words in denied if re.search("accelerator|GPU", words)]
+
+
+def test_the_architecture_names_files_and_contracts_that_there_are():
+    text, source = (ROOT / "docs/architecture.md").read_text(), ROOT / "src/gibbsian"
+    for name in re.findall(r"`([\w/]+\.py)\b", text):
+        assert any((folder / name).exists() for folder in (source, ROOT / "tests", ROOT / "tests/golden")), name
+    for file, names in re.findall(r"`(models/base\.py)`: (.*?)\|", text):
+        known = (source / file).read_text()
+        assert all(f"class {name}(" in known for name in re.findall(r"`(\w+)`", names))

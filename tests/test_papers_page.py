@@ -26,7 +26,7 @@ def test_every_experiment_stands_on_the_page():
 
 
 def test_a_name_that_is_not_there_is_noticed():
-    for name in ("learner:none", "PairwiseModel.none", "none"):
+    for name in ("learner:none", "PairwiseFamily.none", "none"):
         with pytest.raises((AttributeError, KeyError, ArgumentError)):
             resolve(name)
     assert not is_a_test("test_papers_page.py::none")

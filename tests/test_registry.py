@@ -7,13 +7,14 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.answers.about import ANSWERS
+from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.learners.lessons import LESSONS
 from gibbsian.registry import Registry
 from gibbsian.samplers.base import SWEEPS
 from gibbsian.samplers.gibbs import spin_sweeps
-from gibbsian.samplers.table_gibbs import factor_sweeps
+from gibbsian.samplers.table_gibbs import potential_sweeps
 
 
 def test_unknown_settings_are_named_with_the_known_ones():
@@ -68,19 +69,19 @@ def test_parts_are_found_in_folders_at_any_depth(tmp_path, monkeypatch):
     assert type(BOOKS.create("novel")).__module__ == "shelf.upper.left.novels"
 
 
-def test_who_serves_a_model_is_found_along_its_bases():
-    class Own(gb.PairwiseModel):
+def test_who_serves_a_family_is_found_along_its_bases():
+    class Own(gb.PairwiseFamily):
         pass
 
-    assert SWEEPS.of(Own.zeros(gb.graphs.complete(2))) is spin_sweeps
-    assert SWEEPS.of(gb.models.OrdinalModel.zeros(gb.graphs.complete(2))) is factor_sweeps
+    graph = gb.graphs.complete(2)
+    assert SWEEPS.of(Own(graph)) is spin_sweeps
+    assert SWEEPS.of(gb.PotentialsFamily.ordinal(graph, gb.Variables.spins(2))) is potential_sweeps
     with pytest.raises(ArgumentError, match="model is a list, for which there is no Gibbs sampler"):
         SWEEPS.of([])
 
 
-def test_registries_of_who_serves_name_models_and_their_bases_alone():
-    registered = [known.factory(name) for known in (gb.models.MODELS, gb.models.FAMILIES) for name in known]
-    kinds = {base for kind in registered for base in kind.__mro__}
+def test_registries_of_who_serves_name_families_and_their_bases_alone():
+    kinds = {base for name in gb.models.FAMILIES for base in gb.models.FAMILIES.factory(name).__mro__}
     names = {vars(kind).get("registered_name") for kind in kinds}
-    for registry in (ANSWERS, SWEEPS, EXACT_CLAMPED, LESSONS):
+    for registry in (ANSWERS, CHECKS, SWEEPS, EXACT_CLAMPED, LESSONS):
         assert set(registry) <= names, registry.kind

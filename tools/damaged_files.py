@@ -27,7 +27,7 @@ import gibbsian as gb
 from estimator_samples import small, table
 from gibbsian.errors import FileFormatError, GibbsianError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models.base import MODELS
+from gibbsian.models.base import FAMILIES
 from gibbsian.storage import Checkpoint
 from gibbsian.storage.container import seal
 
@@ -42,7 +42,7 @@ NUMBERS = [math.nan, math.inf, -math.inf, -1, 0, 1, 3, 1e308, -1e308, 2**62, -(2
 KINDS = [np.float32, np.float16, np.int64, np.int8, np.uint8, np.bool_, np.float64]
 
 
-NAMES = {"estimator": list(ESTIMATORS), "kind": [*MODELS, "gaussian", "spin", "categorical"]}
+NAMES = {"estimator": list(ESTIMATORS), "kind": [*FAMILIES, "spin", "categorical"]}
 
 
 class Original(NamedTuple):

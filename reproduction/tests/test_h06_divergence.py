@@ -45,7 +45,7 @@ def test_the_objective_is_the_difference_of_divergences(model, law):
 def test_the_update_is_the_expected_step_and_a_part_of_the_gradient(model, rng):
     chosen = rng.integers(len(STATES), size=50)
     law = np.bincount(chosen, minlength=len(STATES)) / 50
-    step = expected_step(model, STATES[chosen].astype(float))
+    step = expected_step(model, STATES[chosen])
     np.testing.assert_allclose(update_of(model.theta, law), step, atol=1e-14)
     own = distribution_of(model, STATES)
     assert np.abs(slope_of(model.theta, own)).max() < 1e-9  # the truth is a minimum

@@ -5,14 +5,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.graphs import complete
 from gibbsian.learners import as_learner, run
-from gibbsian.models import PairwiseModel, SpanBasis
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction import ta22, ta22_algorithms, ta22_machines, ta22_theorems
 from gibbsian_reproduction.experiment import Results
 from gibbsian_reproduction.ta22_data import TA22_NAMES, TrueSample, network_probabilities
 from gibbsian_reproduction.ta22_methods import METHODS, direct_integration, persistent_chains
+from span_fits import basis_of
 from span_reference import all_functions, description_lengths, learn
 
 OF_TABLE_1 = (ta22.table_1, ta22.figure_3, ta22.figure_4)
@@ -21,15 +21,15 @@ OF_TABLE_1 = (ta22.table_1, ta22.figure_3, ta22.figure_4)
 def small_sample(n=5, n_rows=4000, seed=0):
     rng = np.random.default_rng(seed)
     p = network_probabilities(2, rng, n_variables=n)
-    states = SpanBasis((2,) * n).digits(rng.choice(p.size, n_rows, p=p)).astype(np.int8)
+    states = basis_of((2,) * n).digits(rng.choice(p.size, n_rows, p=p)).astype(np.int8)
     return TrueSample("small", states, p)
 
 
 def test_direct_integration_is_the_maximum_of_the_likelihood(rng):
     sample = small_sample()
-    spins = Dataset.read(2 * sample.states - 1, coding="spin")
-    solution = run(as_learner("mle"), PairwiseModel.zeros(complete(5), SPIN), spins, rng, tol=1e-10).model
-    logs = solution.log_weights(2 * SpanBasis((2,) * 5).digits(np.arange(32)).astype(np.int8) - 1)
+    spins = Dataset.of_states(sample.states, "spin")
+    solution = run(as_learner("mle"), Model.zeros(PairwiseFamily(complete(5))), spins, rng, tol=1e-10).model
+    logs = solution.log_weights(basis_of((2,) * 5).digits(np.arange(32)))
     expected = np.exp(logs - logs.max())
     assert np.allclose(direct_integration(sample, 0).probabilities, expected / expected.sum(), atol=1e-7)
 
@@ -136,7 +136,7 @@ def test_claims_hold_and_each_fails_where_its_number_is_wrong(make):
 def test_the_printed_algorithms_are_those_without_a_bound(cardinalities, rng):
     """Against a second transcription, which looks at every candidate and takes costs from their definition."""
     p = rng.dirichlet(np.ones(np.prod(cardinalities)))
-    basis = SpanBasis(cardinalities)
+    basis = basis_of(cardinalities)
     steps, theta = ta22_algorithms.learn_as_printed(basis, p, 500.0)
     states = basis.digits(np.arange(basis.size))
     expected, moves, costs = learn(states, 500.0 * p, cardinalities, ta22_algorithms.TOLERANCE)

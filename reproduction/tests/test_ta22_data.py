@@ -6,9 +6,9 @@ import pytest
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.span_base import refreshed
 from gibbsian.learners.span_newton import refit
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models import FullSpanFamily
 from gibbsian_reproduction.ta22_data import TA22_NAMES, ising_probabilities, make_ta22, network_probabilities
-from span_fits import fit, problem_of
+from span_fits import basis_of, fit, problem_of, table_of
 
 BINARY_20 = (2,) * 20
 BITS = 2 ** np.arange(20)
@@ -16,10 +16,10 @@ BITS = 2 ** np.arange(20)
 
 def learned(sample, **settings):
     found = fit(*sample.counted(), BINARY_20, **settings)
-    p = found.model.probabilities()
+    p = table_of(found.model).values
     assert found.converged
     assert sample.empirical_divergence(p) == pytest.approx(found.divergence, abs=1e-9)
-    return found.model, sample.divergence(p)
+    return found.model.family, sample.divergence(p)
 
 
 # -- the generators ---------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_networks_have_terms_of_their_order_and_no_higher(n_parents):
     """log p is a sum of functions of a node and its parents: the Walsh coefficients of all others are zero."""
     n = 8
     p = network_probabilities(n_parents, np.random.default_rng(3), n_variables=n)
-    basis = SpanBasis((2,) * n)
+    basis = basis_of((2,) * n)
     signs = basis.values(np.arange(2**n), basis.digits(np.arange(2**n)))
     coefficients = signs.T @ np.log(p) / 2**n
     orders = basis.orders(np.arange(2**n))
@@ -53,7 +53,7 @@ def test_rows_come_from_their_distribution(name):
     sample = make_ta22(name, random_state=4)
     assert sample.states.shape == (100_000, 20)
     marginal = sample.probabilities.reshape(2**6, -1).sum(axis=1)
-    seen = np.bincount(SpanBasis((2,) * 6).indices(sample.states[:, :6]), minlength=64)
+    seen = np.bincount(basis_of((2,) * 6).numbers(sample.states[:, :6]), minlength=64)
     deviations = (seen - 1e5 * marginal) / np.sqrt(1e5 * marginal)
     assert np.sum(deviations**2) < 64 + 5 * np.sqrt(2 * 64)
 
@@ -80,17 +80,17 @@ def grid_edges():
 
 
 def test_few_ising_rows_show_the_edges():
-    model, divergence = learned(make_ta22("Ising5x4S", random_state=0))
-    assert 29 <= model.indices.size <= 33  # TA22: 31
+    family, divergence = learned(make_ta22("Ising5x4S", random_state=0))
+    assert 29 <= family.n_parameters <= 33  # TA22: 31
     assert 0.005 < divergence < 0.03  # TA22: 0.012
-    assert len(grid_edges() & set(model.supports)) >= 29
+    assert len(grid_edges() & set(family.supports)) >= 29
 
 
 def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
     sample = make_ta22("Ising5x4L", random_state=0)
     coarse, coarse_divergence = learned(sample, tol=1e-4)
     fine, fine_divergence = learned(sample, tol=1e-6)
-    assert 31 <= coarse.indices.size <= 55  # TA22: 37
+    assert 31 <= coarse.n_parameters <= 55  # TA22: 37
     assert coarse_divergence < 0.012  # TA22: 0.004
     assert set(fine.supports) == grid_edges()
     assert fine_divergence < 5e-4
@@ -102,11 +102,12 @@ def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
 def test_networks_are_learned_as_well_as_others_of_their_kind_and_better_than_by_pairs(name, size, wanted):
     """Functions and divergences are near the means over four other networks in docs/reproduce.md."""
     sample = make_ta22(name, random_state=0)
-    model, divergence = learned(sample)
-    assert model.indices.size == pytest.approx(size, rel=0.2)
+    family, divergence = learned(sample)
+    assert family.n_parameters == pytest.approx(size, rel=0.2)
     assert wanted / 1.6 < divergence < 1.6 * wanted
     problem = problem_of(*sample.counted(), BINARY_20)
     pairs = np.concatenate([BITS, (BITS[:, None] + BITS)[np.triu_indices(20, 1)]])
     machine = refit(problem, refreshed(problem, problem.uniform_dual(), pairs, np.zeros(210)))
     assert np.allclose(machine.dual[pairs], problem.targets(pairs), rtol=0, atol=1e-7)  # the pairwise maximum
-    assert sample.divergence(FullSpanModel(problem.basis, pairs, machine.theta).probabilities()) > 1.2 * divergence
+    by_pairs = FullSpanFamily(problem.basis, pairs).probabilities(machine.theta).values
+    assert sample.divergence(by_pairs) > 1.2 * divergence

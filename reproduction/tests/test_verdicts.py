@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from gibbsian_reproduction.drawing import curve, label_axes, legend, lines
 from gibbsian_reproduction.experiment import Results, Series, Verdict
-from gibbsian_reproduction.systems import all_spins, all_states, first_values, largest_rise
+from gibbsian_reproduction.systems import all_states, first_values, largest_rise
 from gibbsian_reproduction.verdicts import (
     Measured,
     at_most,
@@ -87,7 +87,6 @@ def test_rises_and_first_values():
 
 def test_states_are_listed_with_the_first_changing_fastest():
     assert all_states(2).tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
-    assert all_spins(1).tolist() == [[-1], [1]]
 
 
 def test_curves_have_labels_scales_and_legends():

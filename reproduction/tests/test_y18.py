@@ -21,7 +21,7 @@ from gibbsian_reproduction.y18 import (
     steps_to_converge,
 )
 from gibbsian_reproduction.y18_forests import FixedForests
-from gibbsian_reproduction.y18_table_1 import ascend, gradient_of
+from gibbsian_reproduction.y18_table_1 import ascend, gradient_of, spins_of
 from gibbsian_reproduction.y18_theorems import estimators_of, exact_variances
 
 FIGURES = ("y18-fig2a", "y18-fig2b", "y18-fig3a", "y18-fig3b")
@@ -124,7 +124,7 @@ def test_forests_that_share_boundaries_give_the_usual_estimates():
 def test_formulas_of_table_1_vanish_at_the_solutions(method):
     rng = np.random.default_rng(7)
     data = draw_data(draw_network(rng), 700, rng)
-    gradient = gradient_of(method, data.states[data.row_of].astype(float))
+    gradient = gradient_of(method, spins_of(data))
     assert np.abs(gradient(solve(method, data))).max() < 1e-7
     assert np.abs(gradient(np.zeros(GRID.n_edges))).max() > 0.05
     assert 10 < ascend(gradient) < 150
@@ -143,12 +143,12 @@ def test_estimators_are_the_library_s():
     network = draw_network(np.random.default_rng(8))
     found = estimators_of(network)
     for number in (0, 12345, 2**16 - 1):
-        row = (2 * ((number >> np.arange(16)) & 1) - 1)[None].astype(np.int8)
+        row = ((number >> np.arange(16)) & 1)[None]
         first = gb.expectations.spatial_statistics(network, row, 1).value
         np.testing.assert_allclose(found.smci[:, number], first, atol=1e-12)
-        data = gb.Dataset.read(np.vstack([row, -row]), coding="spin")  # both signs, the same products
+        data = gb.Dataset.of_states(np.vstack([row, 1 - row]), "spin")  # both signs, the same products
         _, slope = gb.objectives.Pseudolikelihood().bind(network, data)(network.theta)
-        products = network.mean_statistics(row)
+        products = network.family.mean_statistics(row)
         np.testing.assert_allclose(found.mple[:, number], products + 0.5 * slope, atol=1e-12)
 
 
@@ -171,25 +171,24 @@ class TestRestoration:
     def test_a_pixel_is_flipped_as_often_as_the_field_says(self):
         model = y18_restoration.machine(0.3, y18_restoration.FIELD)
         pixels = np.arange(y18_restoration.N_PIXELS)
-        codes = model.domain.to_codes(y18_restoration.by_hand())
-        noise, _ = model.given(y18_restoration.N_PIXELS + pixels, codes).at(model.theta)
-        shown = 1.0 / (1.0 + np.exp(-2.0 * noise.biases))  # of +1, given the true pixel
+        noise, _ = model.given(y18_restoration.N_PIXELS + pixels, y18_restoration.by_hand())
+        shown = 1.0 / (1.0 + np.exp(-2.0 * noise.parts.biases))  # of +1, given the true pixel
         np.testing.assert_allclose(
             np.where(y18_restoration.by_hand() == 1, 1.0 - shown, shown), y18_restoration.FLIPPED
         )
 
     def test_the_likeliest_image_is_that_of_a_minimal_cut(self, rng):
         """Pairs that attract each other have their exact ground state there (networkx)."""
-        noisy = np.where(rng.random(y18_restoration.N_PIXELS) < 0.15, -1, 1) * y18_restoration.by_hand()
+        noisy = y18_restoration.by_hand() ^ (rng.random(y18_restoration.N_PIXELS) < 0.15)
         model = y18_restoration.posterior(noisy, 0.45, 0.8)
         network = networkx.DiGraph()
-        for i, field in enumerate(model.biases):
+        for i, field in enumerate(model.parts.biases):
             network.add_edge("source" if field > 0 else i, i if field > 0 else "sink", capacity=2.0 * abs(field))
-        for (i, j), coupling in zip(model.graph.edges.tolist(), model.couplings, strict=True):
+        for (i, j), coupling in zip(model.family.graph.edges.tolist(), model.parts.couplings, strict=True):
             network.add_edge(i, j, capacity=2.0 * coupling)
             network.add_edge(j, i, capacity=2.0 * coupling)
         _, (upper, _) = networkx.minimum_cut(network, "source", "sink")
-        exact = np.where(np.isin(np.arange(y18_restoration.N_PIXELS), list(upper - {"source"})), 1, -1)
+        exact = np.isin(np.arange(y18_restoration.N_PIXELS), list(upper - {"source"}))
         energies = model.energy(np.array([exact, y18_restoration.joint_mode(model, rng), noisy]))
         assert energies[0] <= energies[1] + 1e-9
         assert energies[1] - energies[0] < 0.01 * (energies[2] - energies[0])

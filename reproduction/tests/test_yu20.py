@@ -76,7 +76,7 @@ def test_draws_by_gibbs_sampling_have_the_distribution():
     network = draw_network("complete", rng)
     truth, drawn = gb.inference.exact(network).moments, draw_by_gibbs(network, 2000, rng)
     spread = np.sqrt((1.0 - truth**2) / 2000)
-    assert np.abs((network.mean_statistics(drawn) - truth) / spread).max() < 5.0
+    assert np.abs((network.family.mean_statistics(drawn) - truth) / spread).max() < 5.0
 
 
 @pytest.mark.parametrize("figure", ["5a", "5b", "5c", "7a", "7b"])
@@ -126,7 +126,7 @@ KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
 def learned(name, data, n_steps, **settings):
     """Return what a learner of the library has after so many steps of YU20 Algorithm 2."""
     learner = LEARNERS.create(name, optimizer=Ascent(learning_rate=RATE), centred=False, **settings)
-    state = learner.init(gb.PairwiseModel.zeros(GRID), data, np.random.default_rng(13))
+    state = learner.init(gb.Model.zeros(gb.PairwiseFamily(GRID)), data, np.random.default_rng(13))
     for _ in range(n_steps):
         state, _ = learner.step(state)
     return state.progress.theta
@@ -134,8 +134,8 @@ def learned(name, data, n_steps, **settings):
 
 def compiled(kind, data, states, streams, moving, n_steps):
     """Return the same from the kernel of the figure, with the random numbers of the library's chains."""
-    moments = gb.PairwiseModel.zeros(GRID).mean_statistics(data.states, data.weights)
-    spins, streams = np.ascontiguousarray(states.T, dtype=float), np.ascontiguousarray(streams.T)
+    moments = gb.PairwiseFamily(GRID).mean_statistics(data.states, data.weights)
+    spins, streams = 2.0 * np.ascontiguousarray(states.T) - 1.0, np.ascontiguousarray(streams.T)
     graph, target = (*GRID.csr, GRID.edges), np.zeros(GRID.n_edges)
     distances, theta = kernels.learning_curve(
         kind, moments, spins, streams, moving, RATE, n_steps, 10, 1, graph, target
@@ -159,7 +159,7 @@ def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
 def test_compiled_persistent_chains_are_those_of_pcd():
     """The library moves its chains before the first step, the figure after it."""
     data, rng, sampler = draw_data("grid", np.random.default_rng(14)), np.random.default_rng(13), as_sampler("gibbs")
-    start = gb.PairwiseModel.zeros(GRID)
+    start = gb.Model.zeros(gb.PairwiseFamily(GRID))
     chains, _ = sampler.step(start, sampler.init(start, 150, rng, states=data.sample(150, rng).rows()[0]), 1)
     theta = compiled(kernels.PLAIN, data, chains.states, chains.streams, True, N_STEPS)
     np.testing.assert_allclose(theta, learned("pcd", data, N_STEPS, n_chains=150, average=False), atol=1e-12)
@@ -209,15 +209,13 @@ def test_tables_of_the_theorems_give_the_library_s_estimates(kind):
     rng = np.random.default_rng(16)
     model, number, target, region = draw_system(kind, rng), 1234, (0, 1), (0, 1, 2, 5)
     states = np.array([[(number >> shift) & 1 for shift in range(11, -1, -1)]])
-    every = np.array(list(np.ndindex((2,) * 12))) * 2 - 1
-    log_weights = model.log_weights(every.astype(np.int8))
+    every = np.array(list(np.ndindex((2,) * 12)))
+    log_weights, spins = model.log_weights(every), 2.0 * every - 1.0
     table = (np.exp(log_weights) / np.exp(log_weights).sum()).reshape((2,) * 12)
-    values = (every[:, 0] * every[:, 1]).astype(float).reshape((2,) * 12)
+    values = (spins[:, 0] * spins[:, 1]).reshape((2,) * 12)
     found = conditional_means(table, values, region).ravel()[number]
     rule = {target: region}
-    usual = gb.expectations.expect_of(
-        model, lambda a, b: a * b, target, (2 * states - 1).astype(np.int8), lambda graph, wanted: rule[wanted]
-    )
+    usual = gb.expectations.expect_of(model, lambda a, b: a * b, target, states, lambda graph, wanted: rule[wanted])
     assert found == pytest.approx(float(usual.value), abs=1e-12)
 
 

@@ -49,15 +49,15 @@ from gibbsian.estimators import (
 from gibbsian.estimate import Estimate as Estimate
 from gibbsian.graphs import Graph as Graph
 from gibbsian.models import (
-    FullSpanModel as FullSpanModel,
+    FullSpanFamily as FullSpanFamily,
     GaussianFamily as GaussianFamily,
-    HigherOrderModel as HigherOrderModel,
-    MarkovRandomField as MarkovRandomField,
-    OrdinalModel as OrdinalModel,
-    PairwiseModel as PairwiseModel,
-    PotentialField as PotentialField,
-    PottsModel as PottsModel,
+    Model as Model,
+    OrdinalFamily as OrdinalFamily,
+    PairwiseFamily as PairwiseFamily,
+    PotentialsFamily as PotentialsFamily,
+    ProductsFamily as ProductsFamily,
+    TablesFamily as TablesFamily,
+    Variables as Variables,
 )
-from gibbsian.models.family import Model as Model
 
 __version__: str

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def short(name: Any, longest: int = 60) -> str:
+def short(name: object, longest: int = 60) -> str:
     """Return a name, a long one by its beginning and its end: names of questions often begin alike."""
     whole = str(name)
     if len(whole) <= longest:
@@ -35,11 +35,11 @@ class Shown:
     True
     """
 
-    def _facts(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, object]:
         """Return what there is to say, by name; None is left out."""
         raise NotImplementedError
 
-    def _rows(self) -> Sequence[Mapping[str, Any]] | None:
+    def _rows(self) -> Sequence[Mapping[str, object]] | None:
         """Return the facts of each part, where it is a list of them."""
         return None
 
@@ -58,21 +58,21 @@ class Shown:
         return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
-def facts_in_html(title: str, facts: Mapping[str, Any]) -> str:
+def facts_in_html(title: str, facts: Mapping[str, object]) -> str:
     """Return a title and a table of one fact a line."""
     said = {name: worded(value) for name, value in facts.items() if value is not None}
     lines = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in said.items())
     return f"<table><caption>{escape(title)}</caption>{''.join(lines)}</table>"
 
 
-def worded(value: Any) -> str:
+def worded(value: object) -> str:
     """Return a value as a reader wants it: four digits of a number, nothing for None."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _inline(facts: Mapping[str, Any]) -> str:
+def _inline(facts: Mapping[str, object]) -> str:
     said = {name: value for name, value in facts.items() if value is not None}
     return ", ".join(
         f"{name.replace(' ', '_')}={value!r}" if isinstance(value, str) else f"{name.replace(' ', '_')}={worded(value)}"
@@ -80,7 +80,7 @@ def _inline(facts: Mapping[str, Any]) -> str:
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return what JSON can hold: arrays and NumPy's numbers as Python's own, paths as text, NaN as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}

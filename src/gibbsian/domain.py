@@ -1,26 +1,23 @@
-"""What values a variable takes, and how users write them.
+"""How users write the values of variables, and the numbers that stand for them in products.
 
-A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary); `Categories` is its
-counterpart for variables with any number of values, and `Reals` for real numbers. A `Coding` is what stands in the
-user's table: it names the labels and the domain whose parameters it gets; a `CategoryCoding` does so for each column,
-and a `RealCoding` has no labels. They belong to the model: the same numbers mean another distribution in another
-domain, so data in a foreign coding is refused, never guessed.
-
-A state holds the numbers -1/+1 or 0/1 themselves in a two-valued domain, the number 0 .. q_i - 1 of the value in
-`Categories`, and the number itself in `Reals` and `Continuum`. Code that serves all discrete domains goes through
-`to_codes` and `from_codes`; in a `Continuum` these are the nodes of a quadrature rule.
+A `Coding` is what stands in the user's table: it names the two labels of all columns and the two numbers that stand for
+them (`Domain`); a `CategoryCoding` does so for each column (`Domain` or `Categories`), and a `RealCoding` has no
+labels. Data hold codes 0, 1, ... in the order of the labels, or real numbers; `Rows.variables` are what families get.
+The same labels mean another distribution with other numbers, so data in a foreign coding is refused, never guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gibbsian.errors import CodingError
+
+Label = bool | int | float | str
 
 
 @dataclass(frozen=True)
@@ -37,47 +34,14 @@ class Domain:
     Examples
     --------
     >>> from gibbsian.domain import SPIN
-    >>> SPIN.low, SPIN.high, SPIN.gap
-    (-1, 1, 2)
+    >>> SPIN.low, SPIN.high
+    (-1, 1)
     """
 
     name: str
     low: int
     high: int
-    two_valued: ClassVar[bool] = True  # states hold the two numbers themselves
-
-    @property
-    def gap(self) -> int:
-        """Distance between the two values."""
-        return self.high - self.low
-
-    def cardinalities(self, n_variables: int) -> np.ndarray:
-        """Return the number of values of each variable: twos."""
-        return np.full(n_variables, 2)
-
-    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
-        """Return the numbers that stand for the values of each variable in products."""
-        return (np.array([self.low, self.high], dtype=np.float64),) * n_variables
-
-    def to_codes(self, states: np.ndarray) -> np.ndarray:
-        """Number the values of states: 0 for the lower, 1 for the upper.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gibbsian.domain import SPIN
-        >>> SPIN.to_codes(np.array([[-1, 1]])).tolist()
-        [[0, 1]]
-        """
-        return (np.asarray(states) == self.high).view(np.int8)
-
-    def from_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Return the states whose values have these numbers."""
-        return np.asarray(codes, dtype=np.int8) * np.int8(self.gap) + np.int8(self.low)
-
-    def take(self, nodes: np.ndarray) -> Domain:
-        """Return the domain of some of the variables: the same for all."""
-        return self
+    two_valued: ClassVar[bool] = True
 
 
 SPIN = Domain("spin", -1, 1)
@@ -93,7 +57,7 @@ MOST_LABELS_SHOWN = 6
 
 @dataclass(frozen=True)
 class Categories:
-    """Variables with q_i values each, numbered 0 .. q_i - 1 in states.
+    """Variables with q_i values each.
 
     Parameters
     ----------
@@ -106,15 +70,13 @@ class Categories:
     Examples
     --------
     >>> from gibbsian.domain import Categories
-    >>> Categories((3, 2)).cardinalities(2).tolist()
-    [3, 2]
-    >>> Categories.of_values((-1, 0, 1), n_variables=2).levels(2)[0].tolist()
-    [-1.0, 0.0, 1.0]
+    >>> Categories.of_values((-1, 0, 1), n_variables=2).values
+    ((-1.0, 0.0, 1.0), (-1.0, 0.0, 1.0))
     """
 
     sizes: tuple[int, ...]
     values: tuple[tuple[float, ...], ...] | None = None
-    two_valued: ClassVar[bool] = False  # states hold the numbers of the values, even where there are two
+    two_valued: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
@@ -136,38 +98,6 @@ class Categories:
         """``"categorical"``, or ``"values"`` where the values are numbers."""
         return "categorical" if self.values is None else "values"
 
-    def cardinalities(self, n_variables: int) -> np.ndarray:
-        """Return the number of values of each variable."""
-        if n_variables != len(self.sizes):
-            raise CodingError(f"the domain has {len(self.sizes)} variables, not {n_variables}")
-        return np.array(self.sizes, dtype=np.int64)
-
-    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
-        """Return the numbers that stand for the values of each variable in products."""
-        if self.values is None:
-            raise CodingError("categories have no order and no numbers", "use a model of tables, or give values")
-        return tuple(np.array(numbers) for numbers in self.values)
-
-    def to_codes(self, states: np.ndarray) -> np.ndarray:
-        """Return the states themselves: they are codes."""
-        return np.asarray(states, dtype=np.int8)
-
-    def from_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Return the codes themselves: they are states."""
-        return np.asarray(codes, dtype=np.int8)
-
-    def take(self, nodes: np.ndarray) -> Categories:
-        """Return the domain of some of the variables.
-
-        Examples
-        --------
-        >>> from gibbsian.domain import Categories
-        >>> Categories((3, 2, 4)).take([0, 2]).sizes
-        (3, 4)
-        """
-        values = None if self.values is None else tuple(self.values[i] for i in nodes)
-        return Categories(tuple(self.sizes[i] for i in nodes), values)
-
 
 @dataclass(frozen=True)
 class Reals:
@@ -182,16 +112,6 @@ class Reals:
 
     name: str = "real"
     two_valued: ClassVar[bool] = False
-
-    def cardinalities(self, *_: Any) -> Any:
-        """Refuse: there are as many values as numbers."""
-        raise CodingError("this needs discrete values, but the variables are real numbers", _CUT)
-
-    levels = to_codes = from_codes = cardinalities
-
-    def take(self, nodes: np.ndarray) -> Reals:
-        """Return the domain of some of the variables: the same for all."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -270,66 +190,9 @@ class Continuum(Reals):
             return np.zeros(np.shape(states))
         return -(((states - self.low) / self.high) ** 2) / 2 - np.log(self.high * np.sqrt(2 * np.pi))
 
-    def cardinalities(self, n_variables: int) -> np.ndarray:
-        """Return the number of nodes of each variable."""
-        return np.full(n_variables, self.n_nodes)
 
-    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
-        """Return the nodes of each variable."""
-        return (self.nodes,) * n_variables
-
-    def to_codes(self, states: np.ndarray) -> np.ndarray:
-        """Return the numbers of nodes; any other number has none, and is refused."""
-        given = np.asarray(states, dtype=np.float64)
-        codes = np.searchsorted((self.nodes[1:] + self.nodes[:-1]) / 2, given)
-        if not np.array_equal(self.nodes[codes], given):
-            raise CodingError("this needs discrete values, but the variables are continuous", _CUT)
-        return codes.astype(np.int8)
-
-    def from_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Return the nodes with these numbers."""
-        return self.nodes[np.asarray(codes, dtype=np.intp)]
-
-    def take(self, nodes: np.ndarray) -> Continuum:
-        """Return the domain of some of the variables: the same for all."""
-        return self
-
-
-_CUT = "cut them at a threshold with `coding=Threshold(t)`"
 REALS = Reals()
 AnyDomain = Domain | Categories | Reals
-
-
-def given_codes(domain: AnyDomain, values: np.ndarray) -> np.ndarray:
-    """Return the codes of values; real numbers stand for themselves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.domain import SPIN, given_codes
-    >>> given_codes(SPIN, np.array([1, -1])).tolist()
-    [1, 0]
-    """
-    return values if isinstance(domain, Reals) else domain.to_codes(values)
-
-
-def require_two_values(domain: AnyDomain) -> Domain:
-    """Return a two-valued domain, and refuse any other.
-
-    Examples
-    --------
-    >>> from gibbsian.domain import SPIN, require_two_values
-    >>> require_two_values(SPIN).high
-    1
-    """
-    if isinstance(domain, Categories):
-        raise CodingError(
-            f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values",
-            "use `PottsMachine`, or `HigherOrderBoltzmannMachine` with `coding='values'`",
-        )
-    if isinstance(domain, Reals):
-        raise CodingError("this needs two-valued variables, but they are real numbers", _CUT)
-    return domain
 
 
 @dataclass(frozen=True)
@@ -340,7 +203,7 @@ class Coding:
     ----------
     name : str
         What messages call it.
-    low, high : Any
+    low, high : bool, int, float or str
         The labels of the lower and upper value.
     domain : Domain
         The numbers that stand for them in the energy.
@@ -358,21 +221,21 @@ class Coding:
     """
 
     name: str
-    low: Any
-    high: Any
+    low: Label
+    high: Label
     domain: Domain
-    rule: Any = field(default=None, compare=False, repr=False)
+    rule: object = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
         """Name the coding with its labels, for messages."""
         return f"{self.name} ({self.low}/{self.high})"
 
-    def labels_of(self, column: int) -> tuple[Any, ...]:
+    def labels_of(self, column: int) -> tuple[Label, ...]:
         """Return the labels of a column in the order of the codes: the same for all."""
         return self.low, self.high
 
-    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
-        """Return states of the domain in the labels of the coding.
+    def decode(self, codes: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return codes in the labels of the coding.
 
         Number codings give integers, or floats with NaN where `missing`; truth values give booleans; labels, and
         truth values with missing cells, give objects with None.
@@ -384,7 +247,7 @@ class Coding:
         >>> as_coding("yes/no").decode(np.array([[0, 1]])).tolist()
         [['no', 'yes']]
         """
-        high = np.asarray(states) == self.domain.high
+        high = np.asarray(codes) == 1
         holes = missing is not None and bool(np.any(missing))
         if isinstance(self.low, bool) and not holes:
             return high
@@ -429,19 +292,20 @@ class CategoryCoding:
     [['red', 'no']]
     """
 
-    labels: tuple[tuple[Any, ...], ...]
+    labels: tuple[tuple[Label, ...], ...]
     domain: Categories | Domain
-    rule: Any = field(default=None, compare=False, repr=False)
+    rule: object = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for column, labels in enumerate(self.labels):
             if len(set(zip(map(type, labels), labels, strict=True))) < len(labels):
                 raise CodingError(f"the labels {labels} of column {column} name a value twice", "give each once")
-        if list(map(len, self.labels)) != self.domain.cardinalities(len(self.labels)).tolist():
+        sizes = self.domain.sizes if isinstance(self.domain, Categories) else (2,) * len(self.labels)
+        if tuple(map(len, self.labels)) != tuple(sizes):
             raise CodingError("labels must hold as many for each column as the domain has values")
 
     @classmethod
-    def of_labels(cls, labels: Sequence[Sequence[Any]]) -> Self:
+    def of_labels(cls, labels: Sequence[Sequence[Label]]) -> Self:
         """Build from the labels of each column; they are categories without order."""
         listed = tuple(map(tuple, labels))
         return cls(listed, Categories(tuple(map(len, listed))))
@@ -459,7 +323,7 @@ class CategoryCoding:
         return cls((tuple(values),) * n_variables, Categories.of_values(values, n_variables))
 
     @classmethod
-    def of_levels(cls, labels: Sequence[Sequence[Any]]) -> Self:
+    def of_levels(cls, labels: Sequence[Sequence[Label]]) -> Self:
         """Build from the labels of each column in their order; their scores are numbers, less the mean of the column's.
 
         Numbers are their own scores, other labels are counted.
@@ -487,12 +351,12 @@ class CategoryCoding:
         fewest, most = min(kinds.values()), max(kinds.values())
         return f"{self.name} ({most} values each)" if fewest == most else f"{self.name} ({fewest} to {most} values)"
 
-    def labels_of(self, column: int) -> tuple[Any, ...]:
+    def labels_of(self, column: int) -> tuple[Label, ...]:
         """Return the labels of a column in the order of the codes."""
         return self.labels[column]
 
-    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
-        """Return states of the domain in the labels of the coding.
+    def decode(self, codes: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return codes in the labels of the coding.
 
         Labels that are all numbers give numbers, NaN where `missing`; all truth values give booleans; anything else
         gives objects, None where `missing`.
@@ -504,9 +368,9 @@ class CategoryCoding:
         >>> CategoryCoding.of_labels([(1, 5), (0.5, 2)]).decode(np.array([[1, 0]]))
         array([[5. , 0.5]])
         """
-        codes = self.domain.to_codes(states).astype(np.intp)
+        codes = np.asarray(codes).astype(np.intp)
         if codes.ndim != 2 or codes.shape[1] != len(self.labels):
-            raise CodingError(f"states have the shape {codes.shape}, not one column for each of {len(self.labels)}")
+            raise CodingError(f"codes have the shape {codes.shape}, not one column for each of {len(self.labels)}")
         holes = missing is not None and bool(np.any(missing))
         kind = self._kind_of_labels(holes)
         decoded: np.ndarray = np.empty(codes.shape, dtype=kind)
@@ -525,12 +389,13 @@ class CategoryCoding:
             return object if holes else np.bool_
         if any(truths) or any(isinstance(label, str) for label in every):
             return object
-        if holes or not all(isinstance(label, int) for label in every):
+        whole = [label for label in every if isinstance(label, int)]
+        if holes or len(whole) < len(every):
             return np.float64
-        return np.int8 if max(map(abs, every)) <= np.iinfo(np.int8).max else np.int64
+        return np.int8 if max(map(abs, whole)) <= np.iinfo(np.int8).max else np.int64
 
 
-def _scores(labels: Sequence[Any]) -> tuple[float, ...]:
+def _scores(labels: Sequence[Label]) -> tuple[float, ...]:
     """The labels themselves where all are numbers, else their places, less their mean."""
     numbers = not any(isinstance(label, bool | str) for label in labels)
     scores = np.array(labels if numbers else range(len(labels)), dtype=np.float64)
@@ -550,7 +415,7 @@ class RealCoding:
     """
 
     domain: Reals = REALS
-    rule: Any = field(default=None, compare=False, repr=False)
+    rule: object = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -561,11 +426,11 @@ class RealCoding:
         """Name the coding, for messages."""
         return "real numbers"
 
-    def labels_of(self, column: int) -> tuple[Any, ...]:
+    def labels_of(self, column: int) -> tuple[Label, ...]:
         """Return the labels of a column: none."""
         return ()
 
-    def decode(self, states: Any, missing: np.ndarray | None = None) -> Any:
+    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
         """Return the numbers, NaN where `missing`."""
         return states if missing is None else np.where(missing, np.nan, states)
 
@@ -588,7 +453,7 @@ CODINGS = {
 }
 
 
-def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
+def as_coding(coding: object) -> Coding:
     """Turn a name, a pair ``(low, high)`` of labels or a `Coding` into a `Coding`.
 
     Examples
@@ -616,7 +481,7 @@ def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
             value=coding,
         )
     try:
-        low, high = coding
+        low, high = coding if isinstance(coding, Iterable) else ()
     except (TypeError, ValueError):
         raise CodingError("must be a name or a pair (low, high) of labels", argument="coding", value=coding) from None
     if low == high:

@@ -13,10 +13,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gibbsian.errors import ArgumentError
 from gibbsian.startup import load_module
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry:
@@ -43,17 +45,17 @@ class Registry:
         self.package = package
         self.variable = variable
         self._factories: dict[str, Callable[..., Any]] = {}
-        self._traits: dict[str, dict[str, Any]] = {}
+        self._traits: dict[str, dict[str, object]] = {}
         self._found: dict[str, tuple[str, str]] | None = None
 
-    def register(self, name: str, **traits: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(self, name: str, **traits: object) -> Callable[[F], F]:
         """Return a decorator that files a class or function under `name`.
 
         `traits` say what may be expected of it (``consistent=False``, ``stochastic=True``), so that contract tests
         ask of each part what it promises.
         """
 
-        def decorate(factory: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(factory: F) -> F:
             if name in self._factories:
                 raise ValueError(f"two {self.kind}s are registered as {name!r}")
             self._factories[name] = factory
@@ -71,7 +73,7 @@ class Registry:
         """Return what each part says of itself in a line (its trait ``about``), without importing any."""
         return {name: about for name, (_, about) in sorted(self._index().items())}
 
-    def create(self, name: str, **settings: Any) -> Any:
+    def create(self, name: str, **settings: object) -> Any:
         """Build the part called `name`."""
         factory = self.factory(name)
         if settings:
@@ -86,7 +88,7 @@ class Registry:
             raise ArgumentError("is not known", f"use one of {', '.join(self.names())}", argument=self.kind, value=name)
         return self._factories[name]
 
-    def trait(self, name: str, trait: str, default: Any = None) -> Any:
+    def trait(self, name: str, trait: str, default: object = None) -> Any:
         """Return what a part promises, or `default` where it is silent."""
         self.factory(name)
         return self._traits[name].get(trait, default)
@@ -101,7 +103,7 @@ class Registry:
         --------
         >>> import gibbsian as gb
         >>> from gibbsian.samplers.base import SWEEPS
-        >>> SWEEPS.of(gb.PairwiseModel.zeros(gb.graphs.complete(2))).__name__
+        >>> SWEEPS.of(gb.PairwiseFamily(gb.graphs.complete(2))).__name__
         'spin_sweeps'
         """
         if name := self.name_for(family):

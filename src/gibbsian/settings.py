@@ -13,11 +13,14 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, dataclass_transform
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Beyond these a square, or an index, is no number of the machine.
 LARGEST, LARGEST_WHOLE = 1e100, 2**53
@@ -59,12 +62,12 @@ class Setting:
     high: float = math.inf
     open_low: bool = False
     open_high: bool = False
-    words: tuple[Any, ...] = ()
+    words: tuple[object, ...] = ()
     optional: bool = False
     doc: str = ""
     flag: bool = True
 
-    def refusal(self, value: Any) -> str:
+    def refusal(self, value: object) -> str:
         """Say what a value must be; the empty string where it is."""
         if value is getattr(sys.modules.get("pandas"), "NA", self):  # which answers no comparison
             return "is missing"
@@ -79,7 +82,7 @@ class Setting:
             return "" if isinstance(plain, bool) else "must be True or False"
         return self._refused_number(plain)
 
-    def _refused_number(self, value: Any) -> str:
+    def _refused_number(self, value: object) -> str:
         whole = self.kind == "whole"
         number = _finite(value)
         if number is None or not isinstance(value, Integral if whole else Real):
@@ -119,7 +122,7 @@ class Setting:
         return names[self.kind] + (f" or {words}" if words else "") + optional
 
 
-def as_plain(value: Any) -> Any:
+def as_plain(value: object) -> object:
     """Return a number as Python's own: narrow ones of NumPy overflow in what follows, fractions stay objects."""
     if isinstance(value, np.generic):
         return value.item()
@@ -128,7 +131,7 @@ def as_plain(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: object) -> float | None:
     if not isinstance(value, Real) or isinstance(value, bool):
         return None
     try:
@@ -140,14 +143,14 @@ def _finite(value: Any) -> float | None:
 
 # -- declarations -----------------------------------------------------------------------------------------------------
 def number(
-    default: Any,
+    default: object,
     help: str,
     *,
     least: float = -math.inf,
     above: float | None = None,
     most: float = math.inf,
     below: float | None = None,
-    words: tuple[Any, ...] = (),
+    words: tuple[object, ...] = (),
     optional: bool = False,
     flag: bool = True,
     doc: str = "",
@@ -181,11 +184,11 @@ def number(
 
 
 def whole(
-    default: Any,
+    default: object,
     help: str,
     *,
     least: float = 0,
-    words: tuple[Any, ...] = (),
+    words: tuple[object, ...] = (),
     optional: bool = False,
     flag: bool = True,
 ) -> Any:
@@ -204,7 +207,7 @@ def whole(
     return _field(default, setting)
 
 
-def choice(default: Any, help: str, *words: Any, flag: bool = True) -> Any:
+def choice(default: object, help: str, *words: object, flag: bool = True) -> Any:
     """Declare one of a few values.
 
     Examples
@@ -234,7 +237,7 @@ def flag(default: bool, help: str) -> Any:
     return _field(default, Setting(help, "flag"))
 
 
-def free(default: Any, help: str, *, doc: str = "object", flag: bool = True) -> Any:
+def free(default: object, help: str, *, doc: str = "object", flag: bool = True) -> Any:
     """Declare what the class itself checks, `doc` says what it may be.
 
     Examples
@@ -249,7 +252,7 @@ def free(default: Any, help: str, *, doc: str = "object", flag: bool = True) -> 
     return _field(default, Setting(help, "any", doc=doc, flag=flag))
 
 
-def positional(*, default: Any, kw_only: Literal[False]) -> Any:
+def positional(*, default: dataclasses.Field[object], kw_only: Literal[False]) -> Any:
     """Declare that a setting may also be given by its place; type checkers read both names where it is declared.
 
     Examples
@@ -265,7 +268,7 @@ def positional(*, default: Any, kw_only: Literal[False]) -> Any:
     return default
 
 
-def _field(default: Any, setting: Setting) -> Any:
+def _field(default: object, setting: Setting) -> Any:
     metadata = {"setting": setting}
     if isinstance(default, list | dict | set):
         raise TypeError("a default must not change: give a tuple or None")
@@ -274,7 +277,7 @@ def _field(default: Any, setting: Setting) -> Any:
 
 # to type checkers any other right side is a default
 @dataclass_transform(kw_only_default=True, field_specifiers=(positional,))
-def declared(cls: Any = None, *, frozen: bool = False) -> Any:
+def declared(cls: type | None = None, *, frozen: bool = False) -> Any:
     """Make a class that declares settings a dataclass and write them into its docstring.
 
     Examples
@@ -294,12 +297,12 @@ def declared(cls: Any = None, *, frozen: bool = False) -> Any:
     """
     if cls is None:
         return lambda found: declared(found, frozen=frozen)
-    made = dataclasses.dataclass(eq=frozen, repr=frozen, frozen=frozen)(cls)
+    made: type[DataclassInstance] = dataclasses.dataclass(eq=frozen, repr=frozen, frozen=frozen)(cls)
     made.__doc__ = _documented(made)
     return made
 
 
-def _documented(cls: Any) -> str:
+def _documented(cls: type[DataclassInstance]) -> str:
     """The docstring with a section of parameters after its first part."""
     text = textwrap.dedent("    " + (cls.__dict__.get("__doc__") or "")).strip()
     if text.startswith(f"{cls.__name__}("):  # what dataclasses write where nothing stands
@@ -315,7 +318,7 @@ def _documented(cls: Any) -> str:
 
 
 # -- use --------------------------------------------------------------------------------------------------------------
-def settings_of(owner: Any) -> dict[str, Setting]:
+def settings_of(owner: object) -> dict[str, Setting]:
     """Return the declared settings of a class or object by name.
 
     Examples
@@ -339,7 +342,7 @@ def _settings_of_class(cls: type) -> dict[str, Setting]:
     return {part.name: part.metadata["setting"] for part in dataclasses.fields(cls) if "setting" in part.metadata}
 
 
-def check(owner: Any) -> None:
+def check(owner: object) -> None:
     """Raise `ArgumentError` unless every declared setting has a value that it may have; leave numbers as Python's own.
 
     Examples
@@ -358,7 +361,7 @@ def check(owner: Any) -> None:
             object.__setattr__(owner, name, plain)  # some that declare settings are frozen
 
 
-def check_value(name: str, value: Any, setting: Setting) -> Any:
+def check_value(name: str, value: object, setting: Setting) -> Any:
     """Raise `ArgumentError` unless a value is one that a setting may have; return it, a number as Python's own."""
     if isinstance(value, np.ndarray) and not value.ndim:  # an array of one number, without a place, is the number
         value = value.item()
@@ -366,11 +369,12 @@ def check_value(name: str, value: Any, setting: Setting) -> Any:
     if refusal:
         raise ArgumentError(refusal, remedy, argument=name, value=value)
     plain = value if setting.kind == "any" else as_plain(value)
-    endless = setting.kind == "number" and isinstance(plain, int) and abs(plain) > LARGEST_WHOLE
-    return float(plain) if endless else plain
+    if setting.kind == "number" and isinstance(plain, int) and abs(plain) > LARGEST_WHOLE:
+        return float(plain)
+    return plain
 
 
-def check_method(method: Any) -> None:
+def check_method(method: object) -> None:
     """Raise unless a method is a name, or an object that can be started."""
     if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "init")):
         raise ArgumentError(
@@ -378,7 +382,7 @@ def check_method(method: Any) -> None:
         )
 
 
-def _values(owner: Any) -> Iterator[tuple[str, Any, Setting]]:
+def _values(owner: object) -> Iterator[tuple[str, object, Setting]]:
     for name, setting in settings_of(type(owner)).items():
         yield name, getattr(owner, name), setting
 
@@ -399,9 +403,17 @@ def non_defaults(owner: Any) -> dict[str, Any]:
     return {name: value for name, value, _ in _values(owner) if not _same(value, defaults[name])}
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     """Whether a value is the default; arrays never are, and some things cannot be compared."""
     try:
         return value is default or bool(value == default)
     except (TypeError, ValueError):
         return False
+
+
+def check_whole_number(name: str, value: object, least: int = 1) -> None:
+    """Raise unless an argument is a whole number, large enough."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise ArgumentError("must be a whole number", argument=name, value=value)
+    if value < least:
+        raise ArgumentError(f"must be at least {least}", argument=name, value=value)

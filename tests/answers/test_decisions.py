@@ -10,27 +10,31 @@ import gibbsian as gb
 from gibbsian.answers import answers_about, bayes_decision
 from gibbsian.answers.decisions import column_probabilities, decided_codes, joint_probabilities
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from systems import exact_law, models_with_domains, random_model_of, sampled_data
+from systems import exact_law, models_with_variables, name_of, random_model_of, sampled_data
 
 SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 COLUMNS = np.array([3, 1])
 
 
+def named(part):
+    return part if isinstance(part, str) else name_of(part)
+
+
 def enumerated(model, data, columns):
     """P(values of columns | present cells) of each state, the last column's values changing fastest."""
     states, probabilities, _ = exact_law(model)
-    levels = [np.unique(states[:, j]) for j in columns]
-    law = np.empty((data.n_states, int(np.prod([len(level) for level in levels]))))
+    sizes = [model.variables.sizes[j] for j in columns]
+    law = np.empty((data.n_states, int(np.prod(sizes))))
     for row, (x, holes) in enumerate(zip(data.states, data.missing, strict=True)):
         agrees = ((states == x) | holes).all(axis=1)
-        for number, values in enumerate(itertools.product(*levels)):
+        for number, values in enumerate(np.ndindex(*sizes)):
             law[row, number] = probabilities[agrees & (states[:, columns] == values).all(axis=1)].sum()
-    return law / law.sum(axis=1, keepdims=True), [len(level) for level in levels]
+    return law / law.sum(axis=1, keepdims=True), sizes
 
 
-@pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
-def test_probabilities_and_decisions_of_every_model(name, domain, rng):
-    model = random_model_of(name, SMALL, rng, domain, scale=0.9)
+@pytest.mark.parametrize(("kind", "variables"), models_with_variables(4), ids=named)
+def test_probabilities_and_decisions_of_every_model(kind, variables, rng):
+    model = random_model_of(kind, SMALL, rng, variables, scale=0.9)
     data = sampled_data(model, 20, rng)
     holes = rng.random(data.states.shape) < 0.2
     data = gb.Dataset.of_states(data.states, data.coding, names=data.names, missing=holes).hide(COLUMNS)

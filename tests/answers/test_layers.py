@@ -12,9 +12,9 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of, values_of
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
-from layered_systems import all_values, network, restricted, rows_of, stack
+from layered_systems import all_codes, all_values, network, restricted, rows_of, stack
 
 STACKS = {
     "binary-3": (BinaryUnits(6), BinaryUnits(5), BinaryUnits(4)),
@@ -34,7 +34,7 @@ def random_network(layers, seed=0, scale=0.8):
 
 
 def all_rows(model):
-    return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
+    return rows_of(model.visible, all_codes(model.visible))
 
 
 def log_likelihood(model, data, exactly=None, **settings):
@@ -93,7 +93,7 @@ def test_mean_field_bound_lies_below_the_likelihood(name):
 def test_recognition_bound_lies_below_and_grows_with_the_draws(name):
     network = random_network(STACKS[name], seed=3, scale=0.3)
     rows = all_rows(network)
-    truth = network.log_evidence(values_of(network.visible, rows.states))
+    truth = network.log_evidence(network.visible.encode(rows.states))
     few = np.mean([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(100)], axis=0)
     many, errors = recognition_bounds(network, rows.states, 2000, rng=1)
     assert few.mean() < many.mean()
@@ -115,7 +115,7 @@ def test_variational_bound_is_right_on_average():
     """The mean of log P(v, h) - log Q(h | v) over Q, by enumeration, is what two draws estimate from below."""
     network = random_network((BinaryUnits(3), BinaryUnits(2), BinaryUnits(2)), seed=4)
     rows = all_rows(network)
-    v = values_of(network.visible, rows.states)
+    v = network.visible.encode(rows.states)
     hidden = all_values(network.layers[1])
     values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
     log_q = network.family.log_recognition(network.theta, values)
@@ -236,7 +236,7 @@ def test_a_network_sums_over_the_completions_of_a_row():
     missing = np.array([[True, False, True, False, False, False]])
     holed = rows_of(network.visible, np.zeros((1, 6), np.int8), missing)
     agree = (rows.states[:, [1, 3, 4, 5]] == 0).all(axis=1)
-    weights = network.log_evidence(values_of(network.visible, rows.states))
+    weights = network.log_evidence(network.visible.encode(rows.states))
     answers = answers_about(network)
     np.testing.assert_allclose(answers.log_evidence(holed), [logsumexp(weights[agree])])
     shares = np.exp(weights[agree] - logsumexp(weights[agree]))

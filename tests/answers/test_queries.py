@@ -9,8 +9,7 @@ from gibbsian.data import Labels
 from gibbsian.diagnostics import ChainReport
 from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning, MixingWarning, TooExpensiveError
 from gibbsian.estimate import Estimate
-from gibbsian.models import FullSpanModel
-from systems import random_model
+from systems import BINARY, random_model
 
 CHAIN = gb.graphs.from_edges([(i, i + 1) for i in range(39)], 40)
 
@@ -67,7 +66,7 @@ def test_what_does_not_interact_is_not_summed_over(rng):
     model = random_model(gb.graphs.from_edges(edges, 47), rng)
     known = Queries(model, rng, "exact").probabilities([46], {}, {45: 1})
     found, error = known.value, known.monte_carlo_error
-    field = model.biases[46] + model.couplings[-1]
+    field = model.parts.biases[46] + model.parts.couplings[-1]
     assert found[1] == pytest.approx(1 / (1 + np.exp(-2 * field)), abs=1e-12)
     assert not error.any()
 
@@ -82,7 +81,7 @@ def test_columns_of_parts_that_do_not_interact_are_independent(rng):
 def test_dense_models_are_sampled_given_rare_evidence(dense, rng):
     """Evidence is clamped, so that what has a chance of one in millions costs no more."""
     given = dict.fromkeys(range(2, 45), 1)
-    field, _ = dense.given(np.arange(2, 45), np.ones(43, np.int8)).at(dense.theta)
+    field, _ = dense.given(np.arange(2, 45), np.ones(43, np.int8))
     exact = gb.inference.exact(field).marginal([0, 1])
     known = Queries(dense, rng, "gibbs", 4000).probabilities([0, 1], {}, given)
     found, errors = known.value, known.monte_carlo_error
@@ -108,7 +107,7 @@ def test_entropy_with_annealed_log_z_covers(rng):
 
 
 def test_what_no_draw_has_shown_is_not_called_exact(rng):
-    model = gb.PairwiseModel.build(gb.graphs.complete(2), [5.0, 5.0], [0.0])
+    model = gb.PairwiseFamily.model(gb.graphs.complete(2), [5.0, 5.0], [0.0])
     known = Queries(model, rng, "gibbs", 400).probabilities([0], {}, {})
     found, errors = known.value, known.monte_carlo_error
     assert found.tolist() == [0.0, 1.0]
@@ -116,7 +115,7 @@ def test_what_no_draw_has_shown_is_not_called_exact(rng):
 
 
 def test_chains_that_disagree_are_told(rng):
-    model = gb.PairwiseModel.build(gb.graphs.complete(10), None, [1.0] * 45)
+    model = gb.PairwiseFamily.model(gb.graphs.complete(10), None, [1.0] * 45)
     with pytest.warns(MixingWarning, match="R-hat"):
         Queries(model, rng, "gibbs", 1000).probabilities([0], {}, {})
 
@@ -134,7 +133,7 @@ def test_counts_and_methods_are_checked(dense, rng):
 
 
 def test_many_one_valued_variables_do_not_exceed_the_axes_of_an_array(rng):
-    wide = FullSpanModel.build((1,) * 70 + (2, 2), [3], [0.5])
+    wide = gb.FullSpanFamily.model({3: 0.5}, gb.Variables.categories((1,) * 70 + (2, 2)))
     assert Queries(wide, rng).tables([[3, 71]], {})[0].value.shape == (1, 2)
 
 
@@ -226,8 +225,7 @@ def test_mixtures_of_machines_with_hidden_units(rng):
 
 def test_coupled_columns_given_hidden_units_are_sampled_where_they_cannot_be_summed(rng):
     """YK15: of any hidden machine."""
-    model = random_model(gb.graphs.complete(46), rng, domain=gb.domain.BINARY, scale=0.05)
-    start = gb.PairwiseModel(model.graph, model.theta, model.domain, n_hidden=1)
+    start = random_model(gb.graphs.complete(46), rng, BINARY, scale=0.05, n_hidden=1)
     machine = gb.HiddenBoltzmannMachine(1, start=start, learner="pcd", max_iter=1, l2=0.1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         machine.fit(rng.integers(0, 2, (60, 45)))

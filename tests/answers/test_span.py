@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
+from gibbsian import FullSpanFamily
 from gibbsian.answers.modes import Search
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import TooExpensiveError
-from gibbsian.models import FullSpanModel, SpanBasis, span_completions
-from span_fits import counted
-from span_reference import all_functions
+from gibbsian.inference import span_posterior
+from gibbsian.models.families.span_basis import SpanBasis
+from span_fits import counted, dense_model, law, random_span, span_model, table_of
 
 SYSTEMS = [(2,) * 5, (3, 2, 4), (2, 1, 3, 2)]
-
-
-def random_span(cardinalities, rng, n_functions=8, scale=0.7):
-    basis = SpanBasis(cardinalities)
-    indices = rng.permutation(np.arange(1, basis.size))[:n_functions]
-    return FullSpanModel(basis, indices, scale * rng.normal(size=indices.size))
-
-
-def law(model):
-    """Every state and its probability, from the definition."""
-    states = np.array(list(itertools.product(*map(range, model.cardinalities))))
-    logs = model.theta @ all_functions(model.cardinalities)[model.indices]
-    return states, np.exp(logs - logsumexp(logs))
 
 
 @pytest.fixture(params=SYSTEMS, ids=str)
@@ -46,20 +31,20 @@ def matching(states, row, hole):
 
 def rows_of(model, codes, missing=None, counts=None):
     codes = np.asarray(codes)
-    shown = model.cardinalities[: codes.shape[1]]
+    shown = model.variables.sizes[: codes.shape[1]]
     return counted(codes, np.ones(len(codes)) if counts is None else counts, shown, missing)
 
 
 class TestRows:
-    @pytest.mark.parametrize("most_listed", [span_completions.MOST_LISTED, 1])
-    def test_evidence_of_incomplete_rows(self, model, rng, monkeypatch, most_listed):
-        monkeypatch.setattr(span_completions, "MOST_LISTED", most_listed)
+    @pytest.mark.parametrize("max_listed", [span_posterior.MAX_LISTED, 1])
+    def test_evidence_of_incomplete_rows(self, model, rng, monkeypatch, max_listed):
+        monkeypatch.setattr(span_posterior, "MAX_LISTED", max_listed)
         states, p = law(model)
         holes = random_holes(states, rng)
         holes[0], holes[1] = True, False
         expected = [p[matching(states, row, hole)].sum() for row, hole in zip(states, holes, strict=True)]
         data = rows_of(model, states, holes)
-        found = SpanAnswers(model).log_evidence(data)[data.row_of] - model.log_partition
+        found = SpanAnswers(model).log_evidence(data)[data.row_of] - table_of(model).log_partition
         np.testing.assert_allclose(found, np.log(expected), rtol=0, atol=1e-12)
 
     def test_cells_given_the_present_ones(self, model, rng):
@@ -69,7 +54,7 @@ class TestRows:
         found = SpanAnswers(model).cell_probabilities(data)[data.row_of]
         for row, hole, cells in zip(states, holes, found, strict=True):
             match = matching(states, row, hole)
-            for i, q in enumerate(model.cardinalities):
+            for i, q in enumerate(model.variables.sizes):
                 expected = np.bincount(states[match, i], p[match], minlength=q) / p[match].sum()
                 np.testing.assert_allclose(cells[i, :q], expected, rtol=0, atol=1e-12)
                 assert not cells[i, q:].any()
@@ -89,7 +74,7 @@ class TestRows:
 
     def test_few_missing_cells_of_a_large_system_need_no_table(self, monkeypatch):
         monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
-        large = FullSpanModel.build((2,) * 40, [3, 1 << 39, 5 << 20], [0.5, -0.25, 1.0])
+        large = span_model((2,) * 40, [3, 1 << 39, 5 << 20], [0.5, -0.25, 1.0])
         row, hole = np.zeros((1, 40), np.int8), np.zeros((1, 40), bool)
         hole[0, [38, 39]] = True
         cells = SpanAnswers(large).cell_probabilities(rows_of(large, row, hole))
@@ -104,11 +89,13 @@ class TestRows:
     def test_condition_is_the_conditional_distribution(self, model, rng):
         states, p = law(model)
         nodes = [model.n_variables - 1, 0]
-        codes = [int(rng.integers(model.cardinalities[i])) for i in nodes]
-        rest, constant = model.given(nodes, codes).at(model.theta)
+        codes = [int(rng.integers(model.variables.sizes[i])) for i in nodes]
+        rest, constant = model.given(nodes, codes)
         match = (states[:, nodes] == codes).all(axis=1)
-        np.testing.assert_allclose(rest.probabilities(), p[match] / p[match].sum(), rtol=0, atol=1e-12)
-        assert constant + rest.log_partition - model.log_partition == pytest.approx(np.log(p[match].sum()), abs=1e-12)
+        np.testing.assert_allclose(table_of(rest).values, p[match] / p[match].sum(), rtol=0, atol=1e-12)
+        assert constant + table_of(rest).log_partition - table_of(model).log_partition == pytest.approx(
+            np.log(p[match].sum()), abs=1e-12
+        )
 
 
 class TestDistribution:
@@ -119,7 +106,9 @@ class TestDistribution:
         order = np.argsort(-p, kind="stable")[:5]
         nothing = rows_of(model, states[:1], np.ones((1, states.shape[1]), bool))
         found = SpanAnswers(model).most_probable(nothing, Search(rng, n_states=5))
-        np.testing.assert_allclose(found.log_weights, np.log(p[order]) + model.log_partition, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            found.log_weights, np.log(p[order]) + table_of(model).log_partition, rtol=0, atol=1e-12
+        )
         np.testing.assert_allclose(found.log_weights, model.log_weights(found.rows), rtol=0, atol=1e-12)
         assert len(SpanAnswers(model).most_probable(nothing, Search(rng, n_states=10**6)).rows) == len(p)
 
@@ -131,16 +120,24 @@ class TestDistribution:
         )
         drawn, hidden = SpanAnswers(model).sample(20_000, rng)
         assert hidden.shape == (20_000, 0)
-        counts = np.bincount(model.basis.indices(drawn), minlength=len(p))
+        counts = np.bincount(model.family.basis.numbers(drawn), minlength=len(p))
         often = 20_000 * p > 5
         chi_square = ((counts - 20_000 * p)[often] ** 2 / (20_000 * p[often])).sum()
         assert chi_square < often.sum() + 6 * np.sqrt(2 * often.sum())
 
-    def test_a_large_table_is_not_kept(self, model, monkeypatch):
-        assert model.probability_table() is model.probability_table()
-        monkeypatch.setattr("gibbsian.models.full_span.MOST_KEPT_BYTES", 1)
+    def test_a_large_table_is_not_kept(self, model, rng, monkeypatch):
+        made, fill = [], SpanBasis.fill
+        monkeypatch.setattr(SpanBasis, "fill", lambda *parts: made.append(parts) or fill(*parts))
+        for _ in range(2):
+            SpanAnswers(model).sample(5, rng)
+        assert np.isfinite(SpanAnswers(model).log_partition())
+        assert len(made) == 1
+        monkeypatch.setattr("gibbsian.answers.span.MAX_KEPT_BYTES", 1)
         other = model.replace(model.theta)
-        assert other.probability_table() is not other.probability_table()
+        for _ in range(2):
+            SpanAnswers(other).sample(5, rng)
+        assert np.isfinite(SpanAnswers(other).log_partition())  # a number, which is kept
+        assert len(made) == 3
 
     def test_chains_come_near_the_means(self, rng):
         model = random_span((3, 2, 2), rng)
@@ -155,8 +152,7 @@ class TestHidden:
 
     @pytest.fixture
     def joint(self, rng):
-        model = random_span((2, 3, 2, 3), rng, n_functions=15)
-        return FullSpanModel(model.basis, model.indices, model.theta, model.domain, n_hidden=1)
+        return random_span((2, 3, 2, 3), rng, n_functions=15, n_hidden=1)
 
     def test_rows(self, joint, rng):
         states, p = law(joint)
@@ -183,17 +179,11 @@ class TestHidden:
         assert found == pytest.approx(expected, abs=1e-12)
 
     def test_logarithms_do_not_saturate(self):
-        joint = FullSpanModel.build((2, 2), [2], [1000.0], n_hidden=1)
+        joint = span_model((2, 2), [2], [1000.0], n_hidden=1)
         answers, data = SpanAnswers(joint), rows_of(joint, [[0], [1]])
         found = answers.log_evidence(data) - answers.log_partition()
         np.testing.assert_allclose(found, [0.0, -2000.0], atol=1e-12)
         np.testing.assert_allclose(answers.hidden_probabilities(data)[1], [0.5, 0.5])
-
-
-def dense_model(rng, cardinalities=(2, 3, 4, 2)):
-    basis = SpanBasis(cardinalities)
-    used = np.arange(1, basis.size)
-    return FullSpanModel(basis, used, rng.normal(size=used.size) * 0.5 ** basis.orders(used))
 
 
 def questions(codes, missing):
@@ -206,17 +196,17 @@ def questions(codes, missing):
 
 def test_answers_from_a_table_are_those_of_the_functions(rng, monkeypatch):
     model = dense_model(rng)
-    codes = model.basis.digits(rng.integers(0, model.basis.size, 30))
+    codes = model.family.basis.digits(rng.integers(0, model.family.basis.size, 30))
     asked = questions(codes, rng.random(codes.shape) < 0.4)
     by_table = [ask(model) for ask in asked]
-    monkeypatch.setattr(FullSpanModel, "table_pays", lambda self, n_rows: False)
+    monkeypatch.setattr(FullSpanFamily, "table_pays", lambda self, n_rows: False)
     for ask, answer in zip(asked, by_table, strict=True):
         np.testing.assert_allclose(answer, ask(model), atol=1e-12)
 
 
 def test_many_functions_are_not_listed_for_every_row(rng, monkeypatch):
     model = dense_model(rng, (2,) * 12)
-    codes = model.basis.digits(rng.integers(0, 4096, 3000))
+    codes = model.family.basis.digits(rng.integers(0, 4096, 3000))
     monkeypatch.setattr(SpanBasis, "values", None)
     for ask in questions(codes, rng.random(codes.shape) < 0.2):
         assert np.isfinite(ask(model)).all()

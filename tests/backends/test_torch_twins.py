@@ -9,13 +9,14 @@ import scipy.sparse
 
 import gibbsian as gb
 from estimator_samples import small, table
+from gibbsian import Variables
 from gibbsian.backends.device import on_device
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.learners.nodewise import LOSSES, directed_pairs
 from gibbsian.models.conditionals import Loss
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage import Checkpoint
-from systems import dataset_of
+from systems import SPINS, dataset_of
 
 torch = pytest.importorskip("torch")
 CLOSE = {"rtol": 0, "atol": 1e-10}
@@ -33,15 +34,19 @@ def spins(seed: int = 0, n: int = 9, n_rows: int = 300) -> np.ndarray:
     return x
 
 
+def codes(seed: int = 0, n: int = 9, n_rows: int = 300) -> np.ndarray:
+    return (spins(seed, n, n_rows) + 1) // 2
+
+
 def categories(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, [3, 4, 2, 4, 3], (300, 5))
 
 
 # -- conditionals ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
-def test_values_and_gradients_of_dense_machines(objective, domain, device, monkeypatch):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
-    data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
+def test_values_and_gradients_of_dense_machines(objective, scores, device, monkeypatch):
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(9), scores))
+    data = dataset_of(codes(), model.variables)
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
     value, gradient = objective.bind(model, data)(theta)
     for cells in (2**28, 16 * 100):  # all rows at once, and four blocks
@@ -55,9 +60,9 @@ def test_values_and_gradients_of_dense_machines(objective, domain, device, monke
 
 
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow()])
-def test_what_a_metric_is_renewed_from(objective, domain, device, monkeypatch):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain)
-    data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
+def test_what_a_metric_is_renewed_from(objective, scores, device, monkeypatch):
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(9), scores))
+    data = dataset_of(codes(), model.variables)
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
     monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 16 * 100)
     with on_device(device, "float64"):
@@ -71,11 +76,11 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
     graph = gb.graphs.from_edges([*((i, i + 1) for i in range(69)), *((0, i) for i in range(20, 69, 8))], 70)
     rng, sizes = np.random.default_rng(0), tuple(2 + i % 2 for i in range(70))
     if kind == "potts":
-        domain = gb.domain.Categories(sizes)
-        model = gb.models.PottsModel.zeros(graph, domain)
-        data = dataset_of(rng.integers(0, sizes, (60, 70)), domain)
+        family = gb.TablesFamily.potts(graph, Variables.categories(sizes))
+        data = dataset_of(rng.integers(0, sizes, (60, 70)), family.variables)
     else:
-        model, data = gb.PairwiseModel.zeros(graph), gb.Dataset.read(spins(n=70, n_rows=60))
+        family, data = gb.PairwiseFamily(graph), gb.Dataset.read(spins(n=70, n_rows=60))
+    model = gb.Model.zeros(family)
     theta = rng.normal(0, 0.5, model.theta.size)
     value, gradient = objective.bind(model, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 25 * 80)
@@ -87,17 +92,17 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
 
-@pytest.mark.parametrize("domain", [gb.domain.SPIN, gb.domain.Categories((3, 2, 3))], ids=["spins", "categories"])
+@pytest.mark.parametrize("variables", [SPINS(3), Variables.categories((3, 2, 3))], ids=["spins", "categories"])
 @pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.from_edges([], 3)], ids=["dense", "sparse"])
-def test_changes_into_the_data_are_masked_in_tables_too(graph, domain, device):
-    rng, model = np.random.default_rng(0), gb.models.PottsModel.zeros(graph, domain)
-    data = dataset_of(domain.from_codes(rng.integers(0, domain.cardinalities(3), (12, 3))), domain)
+def test_changes_into_the_data_are_masked_in_tables_too(graph, variables, device):
+    rng, model = np.random.default_rng(0), gb.Model.zeros(gb.TablesFamily.potts(graph, variables))
+    data = dataset_of(rng.integers(0, variables.sizes, (12, 3)), variables)
     masked, theta = ProbabilityFlow(True).masked(data), rng.normal(0, 0.5, model.theta.size)
     assert 0.2 < masked.mean() < 0.8
     value, gradient = ProbabilityFlow(True).bind(model, data)(theta)
     with on_device(device, "float64"):
         function = ProbabilityFlow(True).bind(model, data)
-        bound = function.conditionals.base if domain.two_valued else function.conditionals
+        bound = function.conditionals.base if variables.two_valued else function.conditionals
         assert type(bound).__name__ == "MatrixConditionals"
         twin_value, twin_gradient = function(theta)
     assert twin_value == pytest.approx(value, rel=1e-12)
@@ -107,7 +112,7 @@ def test_changes_into_the_data_are_masked_in_tables_too(graph, domain, device):
 def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu_which_is_said(device):
     graph, rows = gb.graphs.grid(8, 9), spins(n=72, n_rows=2000)
     with on_device(device):
-        bound = Pseudolikelihood().bind(gb.PairwiseModel.zeros(graph), gb.Dataset.read(rows))
+        bound = Pseudolikelihood().bind(gb.Model.zeros(gb.PairwiseFamily(graph)), gb.Dataset.read(rows))
         assert type(bound.conditionals).__name__ == "LocalPairs"
     with pytest.warns(gb.errors.DeviceWarning, match="has no kernels"):
         gb.BoltzmannMachine(graph=graph, learner="mple", device=device).fit(rows)
@@ -116,7 +121,7 @@ def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu_which_is_said(
 @pytest.mark.parametrize("graph", [gb.graphs.complete(9), gb.graphs.grid(7, 10)], ids=["dense", "grid"])
 @pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
 def test_values_and_gradients_of_screening(loss, graph, device, monkeypatch):
-    (pairs, _), data = directed_pairs(gb.PairwiseModel.zeros(graph)), gb.Dataset.read(spins(n=graph.n_nodes))
+    (pairs, _), data = directed_pairs(gb.Model.zeros(gb.PairwiseFamily(graph))), gb.Dataset.read(spins(n=graph.n_nodes))
     theta = np.random.default_rng(1).normal(0, 0.5, pairs.n_parameters)
     value, gradient = LOSSES[loss](pairs, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 16 * 100)
@@ -160,7 +165,7 @@ def test_an_objective_without_a_twin_stays_on_the_cpu(device):
     class Hinge(Pseudolikelihood):
         loss = Loss(hinge)
 
-    model, data = gb.PairwiseModel.zeros(gb.graphs.complete(9)), gb.Dataset.read(spins())
+    model, data = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(9))), gb.Dataset.read(spins())
     with on_device(device):
         assert type(Hinge().bind(model, data).conditionals).__name__ == "DensePairs"
 
@@ -227,15 +232,17 @@ def test_philox_gives_the_published_words():
 GRAPHS = {"dense": gb.graphs.complete(4), "grid": gb.graphs.grid(8, 9)}
 
 
-def random_model(kind: str, domain=gb.domain.SPIN) -> gb.PairwiseModel:
+def random_model(kind: str, variables=SPINS) -> gb.Model:
     rng, graph = np.random.default_rng(5), GRAPHS[kind]
-    return gb.PairwiseModel.build(graph, rng.normal(0, 0.4, graph.n_nodes), rng.normal(0, 0.4, graph.n_edges), domain)
+    return gb.PairwiseFamily.model(
+        graph, rng.normal(0, 0.4, graph.n_nodes), rng.normal(0, 0.4, graph.n_edges), variables
+    )
 
 
 def swept(model, device, n_chains=6, steps=(3,), clamped=None, sampler="gibbs"):
     with on_device(device):
         chosen = gb.samplers.as_sampler(sampler)
-        states = model.domain.from_codes(np.random.default_rng(0).integers(0, 2, (n_chains, model.n_variables)))
+        states = np.random.default_rng(0).integers(0, 2, (n_chains, model.n_variables))
         chains = chosen.init(model, n_chains, np.random.default_rng(1), states=states, clamped=clamped)
         for n_sweeps in steps:
             chains, info = chosen.step(model, chains, n_sweeps)
@@ -243,19 +250,18 @@ def swept(model, device, n_chains=6, steps=(3,), clamped=None, sampler="gibbs"):
 
 
 @pytest.mark.parametrize("clamped", [None, "all", "each"])
-def test_dense_chains_reach_the_exact_distribution(clamped, domain, device):
-    model, n_chains = random_model("dense", domain), 20_000
+def test_dense_chains_reach_the_exact_distribution(clamped, scores, device):
+    model, n_chains = random_model("dense", scores), 20_000
     mask = None if clamped is None else np.array([False, True, False, False])
     held = np.tile(mask, (n_chains, 1)) if clamped == "each" else mask
     states, info = swept(model, device, n_chains, (15,), held)
-    codes = domain.to_codes(states)
     if clamped:
-        np.testing.assert_array_equal(codes[:, 1], np.random.default_rng(0).integers(0, 2, (n_chains, 4))[:, 1])
-        codes, states = codes[codes[:, 1] == 1], states[codes[:, 1] == 1]
-    counts = np.bincount(codes @ [8, 4, 2, 1], minlength=16)
+        np.testing.assert_array_equal(states[:, 1], np.random.default_rng(0).integers(0, 2, (n_chains, 4))[:, 1])
+        states = states[states[:, 1] == 1]
+    counts = np.bincount(states @ [8, 4, 2, 1], minlength=16)
     shares = gb.inference.exact(model).marginal(range(4)).ravel()
     shares = np.where((np.arange(16) & 4 > 0) | (clamped is None), shares, 0.0)
-    expected = len(codes) * shares / shares.sum()
+    expected = len(states) * shares / shares.sum()
     squares = (counts - expected)[expected > 0] ** 2 / expected[expected > 0]
     assert squares.sum() < (37.7 if clamped is None else 24.3)  # one in a thousand of chi-square with 15, or 7
     assert 0.2 < info.flips < 0.5
@@ -266,7 +272,7 @@ def test_chains_of_a_lattice_have_its_moments(sampler, device):
     model = random_model("grid")
     states, _ = swept(model, device, 3000, (20,), sampler=sampler)
     truth = gb.inference.exact(model).moments
-    scores = (model.mean_statistics(states) - truth) / np.sqrt((1.0 - truth**2) / 3000)
+    scores = (model.family.mean_statistics(states) - truth) / np.sqrt((1.0 - truth**2) / 3000)
     assert np.abs(scores).max() < 4.5
     assert 0.8 < scores.std() < 1.2
 
@@ -278,8 +284,8 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
     np.testing.assert_array_equal(many, few)
     with on_device(device):
         sampler = gb.samplers.Gibbs()
-        alone = sampler.init(model, 2, np.random.default_rng(1), states=model.domain.from_codes(
-            np.random.default_rng(0).integers(0, 2, (6, model.n_variables)))[:2])  # fmt: skip
+        starts = np.random.default_rng(0).integers(0, 2, (6, model.n_variables))[:2]
+        alone = sampler.init(model, 2, np.random.default_rng(1), states=starts)
         np.testing.assert_array_equal(sampler.step(model, alone, 5)[0].states, many[:2])
 
 
@@ -287,10 +293,10 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("kind", list(GRAPHS))
 @pytest.mark.parametrize("rule", ["1", "s2"])
-def test_spatial_integrals(rule, kind, grouped, domain, device, monkeypatch):
+def test_spatial_integrals(rule, kind, grouped, scores, device, monkeypatch):
     """Biases, pairs, members beside one end and between both, in several parts."""
-    model = random_model(kind, domain)
-    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, model.n_variables)))
+    model = random_model(kind, scores)
+    draws = np.random.default_rng(2).integers(0, 2, (5, 40, model.n_variables))
     samples = draws if grouped else draws.reshape(-1, model.n_variables)
     regions = gb.expectations.IndependentNeighbours() if rule == "s2" else gb.expectations.Neighbourhood(1)
     one = gb.expectations.spatial_statistics(model, samples, regions)
@@ -301,9 +307,9 @@ def test_spatial_integrals(rule, kind, grouped, domain, device, monkeypatch):
     np.testing.assert_allclose(other.stderr, one.stderr, **CLOSE)
 
 
-def test_enumeration(domain, device):
+def test_enumeration(scores, device):
     rng, graph = np.random.default_rng(3), gb.graphs.complete(13)
-    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.3, 13), rng.normal(0, 0.3, graph.n_edges), domain)
+    model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, 13), rng.normal(0, 0.3, graph.n_edges), scores)
     engine = gb.inference.Enumeration(model.family)
     one, other = engine.at(model.theta), engine.at(model.theta)
     with on_device(device):
@@ -372,8 +378,8 @@ def test_full_span_chooses_the_same_functions(learner, settings, device):
     one, other = (
         gb.FullSpan(learner=learner, mdl_scale=0.3, device=place, **settings).fit(bits()) for place in ("cpu", device)
     )
-    np.testing.assert_array_equal(other.model_.indices, one.model_.indices)
-    assert one.model_.indices.size > 4
+    np.testing.assert_array_equal(other.model_.family.functions, one.model_.family.functions)
+    assert one.model_.family.functions.size > 4
     # a move leads to a target; Newton steps end when they are small
     atol = 1e-4 if "dtype" in settings else 1e-10 if learner == "span-greedy" else 1e-7
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=atol)

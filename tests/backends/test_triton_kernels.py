@@ -25,15 +25,15 @@ def interpreted(monkeypatch):
 @pytest.mark.parametrize("kernel", ["logistic", "squared_sigmoid", "half_exponential"])
 def test_fused_losses(kernel, precision, interpreted):
     from gibbsian.backends.numba import flip_losses as kernels
-    from gibbsian.models.conditionals import Loss
+    from gibbsian.models.conditionals import Loss, WeightedRows
 
     rng = np.random.default_rng(0)
-    model, codes = gb.PairwiseModel.zeros(gb.graphs.complete(7)), rng.integers(0, 2, (50, 7), np.int8)
+    model, codes = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(7))), rng.integers(0, 2, (50, 7), np.int8)
     theta, found = rng.normal(0, 0.7, model.theta.size), []
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch", precision):
-            bound = model.conditionals(codes)
+            bound = model.family.conditionals(WeightedRows.of(codes))
             assert (bound._fused(kernel) is None) != yes
             found.append(bound.evaluate(theta, Loss(getattr(kernels, kernel))))
     rtol = 1e-12 if precision == "float64" else 1e-5
@@ -45,8 +45,8 @@ def test_fused_losses(kernel, precision, interpreted):
 @pytest.mark.parametrize("graph", [gb.graphs.complete(20), gb.graphs.grid(9, 25)], ids=["dense", "grid"])
 def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
     rng = np.random.default_rng(1)
-    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.5, graph.n_edges))
-    states = rng.integers(0, 2, (5, graph.n_nodes)) * 2 - 1
+    model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.5, graph.n_edges))
+    states = rng.integers(0, 2, (5, graph.n_nodes))
     held = {None: None, "all": rng.random(graph.n_nodes) < 0.3, "each": rng.random(states.shape) < 0.3}[clamped]
     found = []
     for yes in (False, True):
@@ -61,9 +61,9 @@ def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
 
 
 WALKED = {
-    "dense": gb.PairwiseModel.zeros(gb.graphs.complete(18)),
-    "grid": gb.PairwiseModel.zeros(gb.graphs.grid(3, 25)),
-    "tables": gb.models.PottsModel.zeros(gb.graphs.grid(2, 3), gb.domain.Categories((3, 2, 4, 2, 3, 3))),
+    "dense": gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(18))),
+    "grid": gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(3, 25))),
+    "tables": gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.grid(2, 3), gb.Variables.categories((3, 2, 4, 2, 3, 3)))),
 }
 
 

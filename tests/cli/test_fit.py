@@ -47,7 +47,7 @@ def test_fit_takes_weights_from_a_column(fit_arguments, folder, table):
 def test_fit_on_edges_from_a_file(fit_arguments, folder):
     (folder / "edges.csv").write_text("first,second\na,b\nc,b\n")
     assert answer(*fit_arguments, "--graph", folder / "edges.csv")["size"]["couplings"] == 2
-    assert gb.load(folder / "new.gibbs").model_.graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert gb.load(folder / "new.gibbs").model_.family.graph.edges.tolist() == [[0, 1], [1, 2]]
 
 
 def test_edges_without_a_header(folder):

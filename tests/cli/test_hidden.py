@@ -80,7 +80,7 @@ def test_clamped_phases_have_a_name(folder, clamped):
 def test_a_file_of_edges_may_name_hidden_units(folder):
     (folder / "edges.csv").write_text("first,second\na,b\na,h0\nb,h0\nc,h0\n")
     answer(*fit(folder, "--n-components", 1, "--graph", folder / "edges.csv"))
-    assert gb.load(folder / "m.gibbs").model_.graph.edges.tolist() == [[0, 1], [0, 3], [1, 3], [2, 3]]
+    assert gb.load(folder / "m.gibbs").model_.family.graph.edges.tolist() == [[0, 1], [0, 3], [1, 3], [2, 3]]
 
 
 @pytest.mark.parametrize(

@@ -53,15 +53,15 @@ def test_show_lists_cliques_by_name(folder):
 def test_cliques_from_a_file_by_name_or_position(folder):
     (folder / "cliques.csv").write_text("a,b,c\n2,3\n")
     answer(*fit(folder, "--cliques", folder / "cliques.csv", "--no-bias"))
-    assert list(gb.load(folder / "new.gibbs").model_.cliques) == [(2, 3), (0, 1, 2)]
+    assert list(gb.load(folder / "new.gibbs").model_.family.scopes) == [(2, 3), (0, 1, 2)]
 
 
 def test_cliques_of_a_graph(folder):
     (folder / "edges.csv").write_text("a,b\nb,c\na,c\nc,d\n")
     answer(*fit(folder, "--graph", folder / "edges.csv"))
-    assert list(gb.load(folder / "new.gibbs").model_.cliques)[4:] == [(0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2)]
+    assert list(gb.load(folder / "new.gibbs").model_.family.scopes)[4:] == [(0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2)]
     answer(*fit(folder, "--graph", folder / "edges.csv", "--order", "2"))
-    assert max(map(len, gb.load(folder / "new.gibbs").model_.cliques)) == 2
+    assert max(map(len, gb.load(folder / "new.gibbs").model_.family.scopes)) == 2
 
 
 @pytest.mark.parametrize("learner", ["mle", "mple", "smci"])

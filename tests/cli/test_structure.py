@@ -15,7 +15,7 @@ TABLE = ("--drop", "id", "--drop", "w", "--complete-rows")
 def test_structure_lists_edges_and_writes_the_refitted_model(folder):
     found = answer("structure", folder / "data.csv", *TABLE, "--out", folder / "s.gibbs")
     assert all(set(edge) <= set(NAMES) for edge in found["edges"])
-    assert len(found["edges"]) == len(found["couplings"]) == gb.load(folder / "s.gibbs").model_.graph.n_edges > 0
+    assert len(found["edges"]) == len(found["couplings"]) == gb.load(folder / "s.gibbs").model_.family.graph.n_edges > 0
     printed = run("structure", folder / "data.csv", *TABLE, "--method", "decimation")
     assert printed.exit_code == 0
     assert "of 6 pairs interact" in printed.stdout
@@ -30,7 +30,7 @@ def test_intervals_are_those_of_the_library(folder):
     machine = gb.load(files[0])
     errors = gb.uncertainty.standard_errors(machine, machine.read(files[1])).theta_se[-6:]
     rows = answer("intervals", *files)["intervals"]
-    weights = machine.model_.couplings
+    weights = machine.model_.parts.couplings
     strongest = np.argsort(-np.abs(weights))
     for row, weight, error in zip(rows, weights[strongest], errors[strongest], strict=True):
         expected = weight, error, weight - 1.959964 * error, weight + 1.959964 * error

@@ -21,8 +21,9 @@ N, N_PARTS = 6, 5
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.build(gb.graphs.complete(N), rng.normal(0, 0.3, N), rng.normal(0, 0.3, N * (N - 1) // 2))
-    return gb.inference.exact(model).sample(2000, rng)
+    graph = gb.graphs.complete(N)
+    model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, N), rng.normal(0, 0.3, graph.n_edges))
+    return 2 * gb.inference.exact(model).sample(2000, rng) - 1
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +173,7 @@ def test_some_machines_learn_from_the_counts(data, machine):
 
 def test_what_is_not_served_is_refused_in_one_sentence(data):
     with pytest.raises(ArgumentError, match=r"needs the rows in one process.*collect"):
-        gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(N)), data)
+        gb.diagnostics.maximum_exists(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N))), data)
     with pytest.raises(ArgumentError, match="OnlineKMeans takes no rows on a cluster"):
         gb.OnlineKMeans().fit(data)
     with pytest.raises(ArgumentError, match="compares each row"):

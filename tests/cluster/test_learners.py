@@ -32,8 +32,9 @@ NAMES = list("abcd")
 @cache
 def spins():
     rng = np.random.default_rng(0)
-    model = gb.PairwiseModel.build(gb.graphs.complete(N), rng.normal(0, 0.3, N), rng.normal(0, 0.3, N * (N - 1) // 2))
-    return pandas.DataFrame(gb.inference.exact(model).sample(300, rng), columns=NAMES)
+    graph = gb.graphs.complete(N)
+    model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, N), rng.normal(0, 0.3, graph.n_edges))
+    return pandas.DataFrame(2 * gb.inference.exact(model).sample(300, rng) - 1, columns=NAMES)
 
 
 @cache
@@ -91,7 +92,7 @@ def test_chains_of_missing_cells_come_near_the_maximum(data, name):
 )
 def test_blocks_of_chains_go_where_all_of_them_would(client, monkeypatch, expectation):
     """Every chain has a stream of its own, so workers move it to the same states; only sums are rounded otherwise."""
-    rows, start = there(client, spins()), gb.PairwiseModel.zeros(gb.graphs.complete(N))
+    rows, start = there(client, spins()), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N)))
     both = []
     for work in (10**9, 300):
         monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", work)
@@ -325,7 +326,7 @@ def test_a_death_in_the_middle_of_many_fits_changes_no_bit(client, data, monkeyp
     monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", 1000)  # chains go out in blocks
     rows, killer = {"complete": there(client, spins()), "holed": data}, KillAt(client)
     together = Barrier(len(FITS), killer.kill)
-    pairs, layers = gb.PairwiseModel.zeros(gb.graphs.complete(N)), LAYERS.fit(data).model_
+    pairs, layers = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N))), LAYERS.fit(data).model_
 
     def fitted(name, *callbacks):
         learner, kind = FITS[name]

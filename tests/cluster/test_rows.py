@@ -74,8 +74,9 @@ def same(one, other):
 
 def test_every_method_of_the_interface_is_called_here():
     """A new method of `Rows` fails this test until another one calls it."""
-    methods = {name for name, member in vars(Rows).items() if inspect.isfunction(member)}
-    assert methods == {"partitions", "reduce", "mean", "bind", "map", "sample", "at_most", "collect", "minibatches"}
+    methods = {name for name, member in vars(Rows).items() if inspect.isfunction(member) and not name.startswith("_")}
+    sums = {"partitions", "reduce", "mean", "bind", "map", "sample", "at_most", "collect", "minibatches"}
+    assert methods == sums | {"decode", "places", "empty_rows"}
 
 
 @pytest.mark.parametrize("name", ["reduce", "mean", "bind", "map", "sample", "at_most", "collect", "minibatches"])
@@ -87,10 +88,17 @@ def test_signatures_are_those_of_the_interface(name):
 
 def test_sizes(rows, data):
     assert (rows.n_rows, rows.total_weight, rows.n_variables) == (N_ROWS, N_ROWS, len(NAMES))
-    assert (rows.names, rows.coding, rows.domain) == (data.names, data.coding, data.domain)
+    assert (rows.names, rows.coding, rows.variables) == (data.names, data.coding, data.variables)
     assert data.n_states <= rows.n_states <= N_ROWS
     if not rows.on_disk:  # where missing cells are found when they are read
         assert (rows.n_missing, rows.has_missing) == (data.n_missing, True)
+
+
+def test_columns_and_labels(rows, data):
+    assert rows.labels == data.labels
+    assert rows.decode(data.states).tolist() == data.decode(data.states).tolist()
+    assert rows.places(["c", 0]).tolist() == [2, 0]
+    assert not rows.empty_rows().any()
 
 
 def test_partitions_and_reduce(rows, data):

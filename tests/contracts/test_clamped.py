@@ -12,7 +12,7 @@ from gibbsian.expectations import CLAMPED, Expectation
 from gibbsian.objectives import Likelihood
 from gibbsian.storage import pack, unpack
 from holes import holed
-from systems import all_states, models_with_domains, random_model_of, sampled_data
+from systems import SPINS, all_states, dataset_of, models_with_variables, name_of, random_model_of, sampled_data
 
 # Standard errors of the means are 0.0005 to 0.018 of the range of a statistic, where 0.025 is asked.
 MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 20, "burn_in": 20}}
@@ -25,12 +25,12 @@ def name(request):
     return request.param
 
 
-@pytest.fixture(params=models_with_domains(5), ids=lambda pair: f"{pair[0]}-{pair[1].name}")
+@pytest.fixture(params=models_with_variables(5), ids=lambda pair: f"{pair[0]}-{name_of(pair[1])}")
 def system(request, rng):
     """A model and data that hide one column and a third of the other cells."""
-    kind, domain = request.param
+    kind, variables = request.param
     graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
-    model = random_model_of(kind, graph, rng, domain, scale=0.5 / 1.3)
+    model = random_model_of(kind, graph, rng, variables, scale=0.5 / 1.3)
     return model, holed(sampled_data(model, 30, rng), rng, 0.3, hidden=[0])
 
 
@@ -51,13 +51,13 @@ def only(data, kept):
 
 def by_enumeration(model, data):
     """Mean statistics and log-evidence, row by row and completion by completion."""
-    states = all_states(model.n_variables, model.domain)
+    states = all_states(model.variables)
     log_weights = model.log_weights(states)
     mean, evidence = np.zeros_like(model.theta), 0.0
     for row, holes, weight in zip(data.states, data.missing, data.weights / data.total_weight, strict=True):
         fits = ((states == row) | holes).all(axis=1)
         total = np.logaddexp.reduce(log_weights[fits])
-        mean += weight * model.mean_statistics(states[fits], np.exp(log_weights[fits] - total))
+        mean += weight * model.family.mean_statistics(states[fits], np.exp(log_weights[fits] - total))
         evidence += weight * total
     return mean, evidence
 
@@ -72,7 +72,7 @@ def test_mean_is_within_its_error_of_the_sum_over_completions(name, system):
     truth, evidence = by_enumeration(model, data)
     estimate, _ = phase(CLAMPED.create(name, **MANY.get(name, {})), model, data)
     assert estimate.value.shape == estimate.monte_carlo_error.shape == model.theta.shape
-    low, high = model.statistic_range
+    low, high = model.family.statistic_range
     if not CLAMPED.trait(name, "consistent", True):
         # the divergence of the posteriors, which bounds means (Pinsker)
         gap = evidence - estimate.parts["log_partition"].value
@@ -89,7 +89,7 @@ def test_complete_rows_are_their_own_statistics(name, system):
     model, data = system
     whole = dataclasses.replace(data, missing=None)
     estimate, _ = phase(CLAMPED.create(name), model, whole)
-    np.testing.assert_allclose(estimate.value, model.mean_statistics(whole.states, whole.weights), atol=1e-12)
+    np.testing.assert_allclose(estimate.value, model.family.mean_statistics(whole.states, whole.weights), atol=1e-12)
     assert not estimate.monte_carlo_error.any()
 
 
@@ -131,7 +131,7 @@ def test_clamped_less_free_is_the_gradient_of_the_marginal_likelihood(system):
 
     def likelihood(theta):
         current = model.replace(theta)
-        states = all_states(model.n_variables, model.domain)
+        states = all_states(model.variables)
         return by_enumeration(current, data)[1] - np.logaddexp.reduce(current.log_weights(states))
 
     steps = 1e-5 * np.eye(model.theta.size)
@@ -143,16 +143,16 @@ def test_clamped_less_free_is_the_gradient_of_the_marginal_likelihood(system):
     np.testing.assert_allclose((free.value - clamped.value), gradient, atol=1e-12)
 
 
-def test_pair_regions_are_summed_exactly_however_strong_the_fields(domain, rng):
+def test_pair_regions_are_summed_exactly_however_strong_the_fields(scores, rng):
     """The model of two missing cells and their present neighbour is the whole region, so nothing is sampled."""
     for scale in (0.5, 4.0, 40.0):
-        model = random_model_of("pairwise", gb.graphs.complete(3), rng, domain, scale=scale)
-        data = holed(gb.Dataset.read(all_states(3, domain), coding=domain.name), rng, hidden=[0, 2])
+        model = random_model_of("pairwise", gb.graphs.complete(3), rng, scores, scale=scale)
+        data = holed(dataset_of(all_states(scores(3)), scores(3)), rng, hidden=[0, 2])
         estimate, _ = phase(CLAMPED.create("spatial", copies=2), model, data)
         truth, _ = by_enumeration(model, data)
-        edge = model.graph.edges.tolist().index([0, 2]) + 3
+        edge = model.family.graph.edges.tolist().index([0, 2]) + 3
         # the product of the two spins, which is summed exactly whatever the coding of the statistics
-        product = ([1.0, 0.0, 0.0] if domain.name == "spin" else [4.0, -2.0, -2.0]) @ np.array(
+        product = ([1.0, 0.0, 0.0] if scores == SPINS else [4.0, -2.0, -2.0]) @ np.array(
             [(mean[edge], mean[0], mean[2]) for mean in (estimate.value, truth)]
         ).T
         assert product[0] == pytest.approx(product[1], abs=1e-10)
@@ -162,10 +162,12 @@ def test_chains_on_sparse_and_dense_graphs_take_the_same_path(rng):
     """A grid of 70 variables goes along its edges; as part of the complete graph, through the full matrix."""
     grid = random_model_of("pairwise", gb.graphs.grid(7, 10), rng, scale=0.3)
     full = gb.graphs.complete(70)
-    couplings = {tuple(edge): w for edge, w in zip(grid.graph.edges.tolist(), grid.couplings, strict=True)}
-    dense = gb.PairwiseModel.build(full, grid.biases, [couplings.get(tuple(edge), 0.0) for edge in full.edges.tolist()])
-    assert dense.is_dense
-    assert not grid.is_dense
+    couplings = {tuple(edge): w for edge, w in zip(grid.family.graph.edges.tolist(), grid.parts.couplings, strict=True)}
+    dense = gb.PairwiseFamily.model(
+        full, grid.parts.biases, [couplings.get(tuple(edge), 0.0) for edge in full.edges.tolist()]
+    )
+    assert dense.family.graph.is_dense
+    assert not grid.family.graph.is_dense
     states = np.where(rng.random((20, 70)) < 0.5, -1.0, 1.0)
     data = holed(gb.Dataset.read(states, coding="spin"), rng, 0.4)
     for name in ("chains", "spatial", "mean-field"):

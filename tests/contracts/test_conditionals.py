@@ -4,21 +4,25 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import SPIN, Categories, Continuum
+from gibbsian import Variables
+from gibbsian.domain import Continuum
+from gibbsian.models import QuadratureFamily
 from gibbsian.models.conditionals import Mapped, WeightedRows
 from gibbsian.models.conditionals.tables import OneHotPairs, OrientedPairs, Tables
+from gibbsian.models.scopes import Scopes
+from gibbsian.models.variables import Quadrature
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
-from systems import all_states, costs_of, models_with_domains, random_model_of, with_one_changed
+from systems import KINDS, all_states, costs_of, models_with_variables, name_of, random_model_of, with_one_changed
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 LOSSES = {objective.name: objective.loss for objective in (Pseudolikelihood, RatioMatching, ProbabilityFlow)}
 
 
-@pytest.fixture(params=models_with_domains(5), ids=lambda case: f"{case[0]}-{case[1].name}")
+@pytest.fixture(params=models_with_variables(5), ids=lambda case: f"{case[0]}-{name_of(case[1])}")
 def model(request, rng):
-    name, domain = request.param
-    return random_model_of(name, GRAPH, rng, domain, scale=0.7)
+    name, variables = request.param
+    return random_model_of(name, GRAPH, rng, variables, scale=0.7)
 
 
 @pytest.fixture(params=["dense", "sparse"], autouse=True)
@@ -36,16 +40,20 @@ def loss(request):
 
 @pytest.fixture
 def rows(model, rng):
-    codes = model.domain.to_codes(all_states(5, model.domain))
+    codes = all_states(model.variables)
     return codes[rng.integers(0, len(codes), 40)], rng.random(40)
+
+
+def bind(model, *rows, **kinds):
+    """Rows of codes with what else there is to say of them, bound to the model's family."""
+    return model.family.conditionals(WeightedRows.of(*rows, **kinds))
 
 
 def some_masked(model, codes, rng):
     """A quarter of the costs, none of them of a present value."""
-    masked = rng.random(model.conditionals(codes, by_row=True).costs(model.theta).shape) < 0.25
-    if not model.domain.two_valued:
-        sizes = model.domain.cardinalities(5)
-        np.put_along_axis(masked, np.cumsum(sizes) - sizes + codes.astype(int), False, axis=1)
+    masked = rng.random(costs_of(model, codes).shape) < 0.25
+    if not model.variables.two_valued:
+        np.put_along_axis(masked, model.variables.offsets[:-1] + codes, False, axis=1)
     return masked
 
 
@@ -56,7 +64,7 @@ def differentiated(function, theta, h=1e-6):
 
 
 def test_costs_are_log_odds(model):
-    states = all_states(5, model.domain)
+    states = all_states(model.variables)
     costs, changed = costs_of(model, states), list(with_one_changed(model, states))
     assert costs.shape == (len(states), len(changed))
     for cost, others in zip(costs.T, changed, strict=True):
@@ -66,7 +74,7 @@ def test_costs_are_log_odds(model):
 def test_slopes_are_pulled_back_by_the_transpose(model, rows):
     """Costs are linear in theta, so that unit vectors give the matrix: see what one column of ones leaves of it."""
     codes, weights = rows
-    bound = model.conditionals(codes, weights, by_row=True)
+    bound = bind(model, codes, weights, by_row=True)
     operator = bound.base if isinstance(bound, Mapped) else bound
     columns = np.array([operator.costs(unit) for unit in np.eye(operator.n_parameters)])
     for k in range(columns.shape[2]):
@@ -83,7 +91,7 @@ def test_slopes_are_pulled_back_by_the_transpose(model, rows):
 def test_gradients_are_the_derivatives_of_values(model, rows, loss, rng):
     codes, weights = rows
     for masked in (None, some_masked(model, codes, rng)):
-        bound = model.conditionals(codes, weights, masked)
+        bound = bind(model, codes, weights, masked)
         _, gradient = bound.evaluate(model.theta, loss)
         slopes = differentiated(lambda theta, bound=bound: bound.evaluate(theta, loss)[0], model.theta)
         np.testing.assert_allclose(gradient, slopes, atol=1e-7)
@@ -92,19 +100,19 @@ def test_gradients_are_the_derivatives_of_values(model, rows, loss, rng):
 def test_values_are_losses_of_the_costs_by_weight(model, rows, loss, rng):
     codes, weights = rows
     for masked in (None, some_masked(model, codes, rng)):
-        by_row = model.conditionals(codes, weights, masked, by_row=True)
+        by_row = bind(model, codes, weights, masked, by_row=True)
         costs = by_row.costs(model.theta)
         if masked is not None:
             assert np.isinf(costs[masked]).all()
         expected = loss.of(by_row.groups)(costs.copy(), weights / weights.sum())
-        for bound in (by_row, model.conditionals(codes, weights, masked)):
+        for bound in (by_row, bind(model, codes, weights, masked)):
             assert bound.evaluate(model.theta, loss)[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_weights_count_rows(model, rows, loss, rng):
     codes, counts = rows[0], rng.integers(0, 4, 40)
-    value, gradient = model.conditionals(codes, counts.astype(float)).evaluate(model.theta, loss)
-    again, slopes = model.conditionals(np.repeat(codes, counts, axis=0)).evaluate(model.theta, loss)
+    value, gradient = bind(model, codes, counts.astype(float)).evaluate(model.theta, loss)
+    again, slopes = bind(model, np.repeat(codes, counts, axis=0)).evaluate(model.theta, loss)
     assert value == pytest.approx(again, rel=1e-12)
     np.testing.assert_allclose(gradient, slopes, atol=1e-12)
 
@@ -112,7 +120,7 @@ def test_weights_count_rows(model, rows, loss, rng):
 def test_scores_sum_to_the_gradient(model, rows, loss, rng):
     codes, weights = rows
     for masked in (None, some_masked(model, codes, rng)):
-        bound = model.conditionals(codes, weights, masked, by_row=True)
+        bound = bind(model, codes, weights, masked, by_row=True)
         blocks = list(bound.scores(model.theta, loss))
         assert [block for block, _ in blocks] == [slice(0, 40)]
         expected = bound.evaluate(model.theta, loss)[1]
@@ -122,7 +130,7 @@ def test_scores_sum_to_the_gradient(model, rows, loss, rng):
 def test_curvature_is_the_derivative_of_the_gradient(model, rows, loss, rng):
     codes, weights = rows
     for masked in (None, some_masked(model, codes, rng)):
-        bound = model.conditionals(codes, weights, masked, by_row=True)
+        bound = bind(model, codes, weights, masked, by_row=True)
         curvature = bound.curvature(model.theta, loss)
         slopes = differentiated(lambda theta, bound=bound: bound.evaluate(theta, loss)[1], model.theta)
         np.testing.assert_allclose(curvature, slopes, atol=1e-6)
@@ -133,13 +141,13 @@ def test_operators_on_tables_of_pairs_agree(sizes, loss, rng, monkeypatch):
     monkeypatch.setattr("gibbsian.models.conditionals.tables.COST_CELLS", 60)
     monkeypatch.setattr("gibbsian.resources.row_blocks.__defaults__", (2**18, 1))
     scopes = [(0,), (2,), (3,), *map(tuple, GRAPH.edges.tolist())]  # not every variable has a table of its own
-    field = gb.models.MarkovRandomField.on_cliques(scopes, 5, Categories(sizes))
-    codes, theta = (rng.random((300, 5)) * sizes).astype(np.int8), rng.normal(size=field.theta.size)
-    rows = WeightedRows.of(codes, rng.random(300), some_masked(field, codes, rng))
-    plain = Tables(field.layout, rows)
+    family = gb.TablesFamily(Scopes(scopes, 5), Variables.categories(sizes))
+    codes, theta = (rng.random((300, 5)) * sizes).astype(np.int8), rng.normal(size=family.n_parameters)
+    rows = WeightedRows.of(codes, rng.random(300), some_masked(gb.Model(family, theta), codes, rng))
+    plain = Tables(family, rows)
     value, gradient = plain.evaluate(theta, loss)
     for kind in (OneHotPairs, OrientedPairs):
-        bound = kind(field.layout, rows)
+        bound = kind(family, rows)
         np.testing.assert_allclose(bound.costs(theta), plain.costs(theta), atol=1e-12)
         other, slopes = bound.evaluate(theta, loss)
         assert other == pytest.approx(value, rel=1e-12)
@@ -147,20 +155,20 @@ def test_operators_on_tables_of_pairs_agree(sizes, loss, rng, monkeypatch):
 
 
 def test_the_operator_follows_from_the_scopes(density):
-    pairs, triangles = gb.models.MarkovRandomField.zeros, gb.models.OrdinalModel.zeros
-    codes, chain = np.zeros((500, 5), np.int8), gb.graphs.grid(1, 5)
-    few, many = Categories((3,) * 5), Categories.of_values((0, 1, 2), 5)
-    assert isinstance(pairs(GRAPH, few).conditionals(codes), Tables)
-    assert isinstance(pairs(chain, few).conditionals(codes), OneHotPairs)
-    assert isinstance(triangles(GRAPH, many).conditionals(codes).base, OneHotPairs)
-    assert isinstance(pairs(chain, Categories((40,) * 5)).conditionals(codes), OrientedPairs)
-    spins = gb.models.PottsModel.zeros(GRAPH, SPIN).conditionals(codes)
+    rows, chain = WeightedRows.of(np.zeros((500, 5), np.int8)), gb.graphs.grid(1, 5)
+    few, many = (Variables.categories([size] * 5) for size in (3, 40))
+    scored = Variables.ordinal([(0, 1, 2)] * 5)
+    assert isinstance(KINDS["tables"](GRAPH, few).conditionals(rows), Tables)
+    assert isinstance(KINDS["tables"](chain, few).conditionals(rows), OneHotPairs)
+    assert isinstance(KINDS["ordinal"](GRAPH, scored).conditionals(rows).base, OneHotPairs)
+    assert isinstance(KINDS["tables"](chain, many).conditionals(rows), OrientedPairs)
+    spins = KINDS["potts"](GRAPH, Variables.spins(5)).conditionals(rows)
     assert isinstance(spins, Mapped)
     assert spins.groups is None
 
 
 def test_rows_that_are_summed_have_no_costs():
-    bound = gb.PairwiseModel.zeros(gb.graphs.grid(9, 9)).conditionals(np.zeros((5000, 81), np.int8))
+    bound = gb.PairwiseFamily(gb.graphs.grid(9, 9)).conditionals(WeightedRows.of(np.zeros((5000, 81), np.int8)))
     assert not bound.keeps_rows
     with pytest.raises(NotImplementedError, match="by_row=True"):
         bound.costs(np.zeros(bound.n_parameters))
@@ -170,9 +178,9 @@ def test_rows_that_are_summed_have_no_costs():
 
 def test_costs_of_real_variables_are_log_odds_of_densities(rng):
     line = Continuum("gaussian", 0.5, 1.3, 12)
-    field = gb.models.PotentialField.build(["bias", "product"], gb.graphs.grid(1, 3), line, tied=False)
-    field, numbers = field.replace(rng.normal(0, 0.3, field.theta.size)), rng.normal(0.5, 1.0, (7, 3))
-    bound = field.conditionals(numbers, by_row=True)
+    family = QuadratureFamily.build(["bias", "product"], Quadrature.of(line, 3), gb.graphs.grid(1, 3), tied=False)
+    field, numbers = gb.Model(family, rng.normal(0, 0.3, family.n_parameters)), rng.normal(0.5, 1.0, (7, 3))
+    bound = bind(field, numbers, by_row=True)
     costs, places = bound.costs(field.theta).reshape(7, 3, 12), bound.groups
     assert places.tolist() == [0, 12, 24, 36]
     for i in range(3):

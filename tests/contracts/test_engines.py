@@ -8,22 +8,22 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian.inference import ENGINES, exact, plan_exact, predict_cost
-from gibbsian.models import FullSpanModel
+from gibbsian.models.base import Layered, keeps
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
-from gibbsian.models.layers.stack import LayeredFamily
-from gibbsian.models.layers.units import as_units, states_of
-from layered_systems import all_values, network_of, random_machine, stack
-from systems import ask, exact_law, models_with_domains, random_model_of
+from gibbsian.models.layers.units import as_units
+from layered_systems import all_codes, all_values, network_of, random_machine, stack
+from systems import ask, exact_law, models_with_variables, name_of, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 
 
-def _flat(name, domain):
-    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=0.8)
+def _flat(kind, variables):
+    return lambda rng: random_model_of(kind, GRAPH, rng, variables, scale=0.8)
 
 
 def _full_span(rng):
-    return FullSpanModel.build((2, 3, 4), [1, 5, 7, 23], rng.normal(size=4))
+    functions = dict(zip([1, 5, 7, 23], rng.normal(size=4), strict=True))
+    return gb.FullSpanFamily.model(functions, gb.Variables.categories((2, 3, 4)))
 
 
 def _stack(kind, rng):
@@ -36,7 +36,7 @@ def _stack(kind, rng):
 
 
 MODELS = {
-    **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
+    **{f"{kind}-{name_of(variables)}": _flat(kind, variables) for kind, variables in models_with_variables(5)},
     "full-span": _full_span,
     "restricted": lambda rng: random_machine("binary", "categorical", rng),
     "deep": lambda rng: _stack("deep", rng),
@@ -63,14 +63,13 @@ def answers(request, rng):
 
 
 def visible_law(model):
-    """All states of the visible variables, their probabilities, and log Z."""
-    if not isinstance(model.family, LayeredFamily):
+    """All codes of the visible variables, their probabilities, and log Z."""
+    if not keeps(model.family, Layered):
         return exact_law(model)
     visible = model.family.layers[0]
-    states = states_of(visible, all_values(visible))
     log_weights = model.family.log_evidence(model.theta, all_values(visible))
     log_partition = float(np.logaddexp.reduce(log_weights))
-    return states, np.exp(log_weights - log_partition), log_partition
+    return all_codes(visible), np.exp(log_weights - log_partition), log_partition
 
 
 def test_every_engine_serves_some_model_and_every_model_has_an_engine():
@@ -107,9 +106,8 @@ def test_marginals_and_the_mode(case, rng):
     answers = answers_of(case, rng)
     model = answers.model
     states, probabilities, _ = visible_law(model)
-    codes = model.domain.to_codes(states)
-    table = np.zeros(model.domain.cardinalities(model.n_variables)[[2, 0]])
-    np.add.at(table, (codes[:, 2], codes[:, 0]), probabilities)
+    table = np.zeros(np.array(model.variables.sizes)[[2, 0]])
+    np.add.at(table, (states[:, 2], states[:, 0]), probabilities)
     np.testing.assert_allclose(answers.marginal([2, 0]), table, atol=1e-12)
     state, log_probability = answers.mode
     assert log_probability == pytest.approx(np.log(probabilities.max()), abs=1e-11)
@@ -119,14 +117,13 @@ def test_marginals_and_the_mode(case, rng):
 @pytest.mark.parametrize("case", WHOLE, ids=lambda case: "-".join(case))
 def test_means_and_second_moments(case, rng):
     answers = answers_of(case, rng)
-    domain, n = answers.model.domain, answers.model.n_variables
-    if domain.name == "categorical" and domain.values is None:
+    variables = answers.model.variables
+    if variables.scores is None:
         with pytest.raises(gb.errors.ArgumentError, match="not numbers"):
             answers.means  # noqa: B018
         return
     states, probabilities, _ = visible_law(answers.model)
-    levels, codes = domain.levels(n), domain.to_codes(states)
-    numbers = np.column_stack([levels[i][codes[:, i]] for i in range(n)])
+    numbers = variables.scores_of(states)
     np.testing.assert_allclose(answers.means, probabilities @ numbers, atol=1e-12)
     np.testing.assert_allclose(answers.second_moments, (numbers.T * probabilities) @ numbers, atol=1e-12)
 

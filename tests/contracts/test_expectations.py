@@ -22,8 +22,8 @@ def expectation(name):
 
 
 @pytest.fixture(params=[gb.graphs.complete(4), gb.graphs.grid(2, 3)], ids=["complete", "grid"])
-def model(request, rng, domain):
-    return random_model(request.param, rng, domain, scale=0.5)
+def model(request, rng, scores):
+    return random_model(request.param, rng, scores, scale=0.5)
 
 
 def test_keeps_the_contract(expectation):
@@ -34,7 +34,7 @@ def test_mean_is_within_its_error_of_the_truth(name, expectation, model, rng):
     if not EXPECTATIONS.trait(name, "consistent", True):
         pytest.skip(f"{name} is an approximation")
     states, probabilities, log_partition = exact_law(model)
-    truth = model.mean_statistics(states, probabilities)
+    truth = model.family.mean_statistics(states, probabilities)
     estimate, state = expectation(model, expectation.init(model, None, rng))
     assert estimate.value.shape == estimate.monte_carlo_error.shape == model.theta.shape
     assert np.all(np.abs(estimate.value - truth) <= 5 * estimate.stderr + 1e-12)
@@ -55,7 +55,7 @@ def test_an_approximation_says_so_and_is_near_where_couplings_are_weak(name, exp
         states, probabilities, log_partition = exact_law(weak)
         estimate, _ = expectation(weak, expectation.init(weak, None, rng))
         assert not estimate.is_exact
-        assert np.abs(estimate.value - weak.mean_statistics(states, probabilities)).max() < error
+        assert np.abs(estimate.value - weak.family.mean_statistics(states, probabilities)).max() < error
         assert estimate.parts["log_partition"].value == pytest.approx(log_partition, abs=error**2)
 
 

@@ -10,7 +10,6 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
-from gibbsian.models.layers.units import values_of
 from gibbsian.samplers.layer_paths import IndependentUnits
 from gibbsian.storage import pack, unpack
 from layered_systems import (
@@ -69,7 +68,7 @@ def begun(phase: FreePhase, model: Machine, rng: np.random.Generator) -> object:
 
 def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Hidden fields at rows with the law of a machine."""
-    values = values_of(model.visible, rows_of(model, n_rows, rng).states)
+    values = model.visible.encode(rows_of(model, n_rows, rng).states)
     return [model.family.fields(model.parts, 1, [values, None])]
 
 
@@ -140,8 +139,6 @@ def lesson(model) -> tuple[Machine, Dataset]:
     rng = np.random.default_rng(2)
     weights = [[0.9, 0.1], [0.8, -0.2], [0.1, 0.9], [-0.2, 0.8], [0.6, 0.6]]
     rows = rows_of(restricted(layer_of("spin", 5), layer_of("spin", 2), w=weights), 600, rng)
-    if model.visible.kind == "binary":
-        rows = data_rows((rows.states + 1) // 2)
     layers = layer_of(model.visible.kind, 5), layer_of(model.visible.kind, 2)
     return start_model(*layers, rows, rng), rows
 

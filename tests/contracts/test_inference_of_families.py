@@ -7,8 +7,9 @@ import gibbsian as gb
 from family_cases import NAMES, case_of
 from gibbsian.inference import ENGINES, cut_sets, exact, plan_exact
 from gibbsian.inference import posterior as module
-from gibbsian.inference.posterior import InParts, Listed, OneByOne, posterior
-from gibbsian.models.family import DiscreteFamily
+from gibbsian.inference.posterior import EnumeratedRows, InParts, OneByOne, posterior
+from gibbsian.inference.span_posterior import SpanRows
+from gibbsian.models.base import DiscreteFamily
 
 CASES = {name: case_of(name) for name in NAMES if isinstance(case_of(name).family, DiscreteFamily)}
 SERVED = [
@@ -72,7 +73,7 @@ def test_means_are_those_of_scores(asked):
             answers.means  # noqa: B018
         return
     probabilities, _ = law(case, theta)
-    numbers = case.family.variables.numbers(case.codes)
+    numbers = case.family.variables.scores_of(case.codes)
     np.testing.assert_allclose(answers.means, probabilities @ numbers, atol=1e-11)
     np.testing.assert_allclose(answers.second_moments, (numbers.T * probabilities) @ numbers, atol=1e-11)
 
@@ -92,11 +93,11 @@ def test_densities_that_few_nodes_do_not_resolve_are_refused(name):
         exact(gb.Model(CASES[name].family, 20.0 * CASES[name].theta))
 
 
-@pytest.mark.parametrize("kind", [posterior, Listed, OneByOne], ids=["chosen", "listed", "one-by-one"])
+@pytest.mark.parametrize("kind", [posterior, EnumeratedRows, OneByOne], ids=["chosen", "listed", "one-by-one"])
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.family.variables.real])
 def test_cells_have_their_probabilities(name, kind, rng, monkeypatch):
     """One column for each two-valued variable, its upper code; else one for each code: in rows summed in any way."""
-    monkeypatch.setattr(module, "MOST_LISTED", 8)  # so that some rows are listed and others are not
+    monkeypatch.setattr(module, "MAX_LISTED", 8)  # so that some rows are listed and others are not
     monkeypatch.setattr(cut_sets, "LARGEST_CUT", 0)
     case = CASES[name]
     family, theta, sizes = case.family, rng.normal(size=case.family.n_parameters), case.family.variables.sizes
@@ -105,14 +106,14 @@ def test_cells_have_their_probabilities(name, kind, rng, monkeypatch):
     missing[~missing.any(axis=1), 1] = True
     missing[0] = True
     bound, weights = kind(family, x, missing), np.exp(family.log_weights(theta, case.codes))
-    assert kind is not posterior or isinstance(bound, InParts)
+    assert kind is not posterior or isinstance(bound, SpanRows if name.startswith("full-span") else InParts)
     columns = [case.codes == 1] if set(sizes) == {2} else [case.codes[:, [i]] == range(q) for i, q in enumerate(sizes)]
     for found, row, hidden in zip(bound.cell_probabilities(theta), x, missing, strict=True):
         shares = weights * ((case.codes == row) | hidden).all(axis=1)
         np.testing.assert_allclose(found, shares @ np.hstack(columns) / shares.sum(), atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", [posterior, Listed, OneByOne], ids=["chosen", "listed", "one-by-one"])
+@pytest.mark.parametrize("kind", [posterior, EnumeratedRows, OneByOne], ids=["chosen", "listed", "one-by-one"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_rows_do_not_show_is_summed_out(name, kind, rng):
     case = CASES[name]

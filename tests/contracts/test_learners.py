@@ -13,7 +13,16 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
 from gibbsian.learners import LEARNERS, Learner, run
-from systems import exact_law, models_with_domains, random_model, random_model_of, sampled_data
+from systems import (
+    SPINS,
+    dataset_of,
+    exact_law,
+    models_with_variables,
+    name_of,
+    random_model,
+    random_model_of,
+    sampled_data,
+)
 
 NAMES = [name for name in LEARNERS.names() if LEARNERS.trait(name, "models") is None]
 STOCHASTIC = [name for name in NAMES if LEARNERS.trait(name, "stochastic", False)]
@@ -52,14 +61,15 @@ def repeated(name, coding="spin", temperature=1.0, l2=0.0):
     """Return the mean parameters of spins over the seeds and their standard error, one number for all of them."""
     data = noisy_truth()[1].convert(coding)
     fits = [fit(name, data, random_state=seed, max_iter=120, temperature=temperature, l2=l2) for seed in range(SEEDS)]
-    thetas = [machine.reported_model.to_domain(gb.domain.SPIN)[0].theta for machine in fits]
+    models = [machine.reported_model for machine in fits]
+    thetas = [model.family.recode(model.theta, SPINS)[0].theta for model in models]
     return np.mean(thetas, axis=0), np.sqrt(np.var(thetas, axis=0, ddof=1).mean() / SEEDS)
 
 
 def data_errors(model, n_rows):
     """Return the standard errors of maximum likelihood estimates from so many rows of a model."""
     states, probabilities, _ = exact_law(model)
-    values = np.array([model.mean_statistics(state[None]) for state in states])
+    values = np.array([model.family.mean_statistics(state[None]) for state in states])
     information = np.cov(values.T, aweights=probabilities, bias=True)
     return np.sqrt(np.diag(np.linalg.inv(information)) / n_rows)
 
@@ -70,9 +80,9 @@ def test_keeps_the_contract(name):
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # approximations do not match moments
-def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
+def test_learns_in_both_codings_with_and_without_biases(name, scores, rng):
     for bias in (True, False):
-        truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.3, bias=bias)
+        truth = random_model(gb.graphs.complete(4), rng, scores, scale=0.3, bias=bias)
         data = sampled_data(truth, 500, rng)
         machine = fit(name, data, bias=bias)
         assert machine.model_.theta.size == truth.theta.size
@@ -86,12 +96,14 @@ def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
 
 
 @pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "cd", "pcd", "mcmle", "online"])
-@pytest.mark.parametrize(("model", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
-def test_general_learners_come_near_the_law_of_every_model(learner, model, domain):
+@pytest.mark.parametrize(
+    ("model", "variables"), models_with_variables(4), ids=lambda part: part if isinstance(part, str) else name_of(part)
+)
+def test_general_learners_come_near_the_law_of_every_model(learner, model, variables):
     """Those that see a model through its verbs alone: ten times nearer than the uniform law (Kullback and Leibler)."""
     rng = np.random.default_rng(1)
     graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)  # a triangle, so that there is a term of three
-    truth = random_model_of(model, graph, rng, domain, scale=0.4)
+    truth = random_model_of(model, graph, rng, variables, scale=0.4)
     data = sampled_data(truth, 1000, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -113,15 +125,15 @@ def test_penalties_shrink(name, rng):
     data = sampled_data(random_model(gb.graphs.complete(4), rng), 300, rng)
     free, ridge, lasso = (fit(name, data, **penalty).model_ for penalty in ({}, {"l2": 0.5}, {"l1": 10.0}))
     assert np.linalg.norm(ridge.theta) < np.linalg.norm(free.theta)
-    assert not lasso.couplings.any()
-    assert lasso.biases.any()
+    assert not lasso.parts.couplings.any()
+    assert lasso.parts.biases.any()
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # approximations do not match moments
-def test_temperature_scales_the_parameters(name, domain, rng):
+def test_temperature_scales_the_parameters(name, scores, rng):
     """P depends on theta / T only, so a fit at T = 2 doubles the parameters (YK15)."""
     promise(name, "stochastic", False)
-    data = sampled_data(random_model(gb.graphs.complete(3), rng, domain, scale=0.3), 400, rng)
+    data = sampled_data(random_model(gb.graphs.complete(3), rng, scores, scale=0.3), 400, rng)
     cold, warm = fit(name, data), fit(name, data, temperature=2.0)
     np.testing.assert_allclose(warm.model_.theta, cold.model_.theta, atol=1e-5)
     np.testing.assert_allclose(warm.reported_model.theta, 2 * warm.model_.theta)
@@ -141,7 +153,7 @@ def test_exact_weights_give_back_the_truth(name, rng):
     promise(name, "consistent", True)
     truth = random_model(gb.graphs.complete(4), rng, scale=0.4)
     states, probabilities, _ = exact_law(truth)
-    machine = fit(name, gb.Dataset.read(states, sample_weight=probabilities), tol=1e-10)
+    machine = fit(name, dataset_of(states, truth.variables, probabilities), tol=1e-10)
     np.testing.assert_allclose(machine.model_.theta, truth.theta, atol=1e-6)
 
 

@@ -14,34 +14,34 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.modes import Search
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import FAMILIES, MODELS, BinaryUnits, CategoricalUnits, PairwiseModel, SpinUnits
-from gibbsian.models.family import Layered, Model
+from gibbsian.models import FAMILIES, BinaryUnits, CategoricalUnits, SpinUnits
+from gibbsian.models.base import Layered, Model
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
-from gibbsian.models.layers.units import states_of, values_of
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
 from gibbsian.models.variables import Variables
-from layered_systems import all_values, network_of, random_machine, rows_of, stack
-from systems import all_states, dataset_of, models_with_domains, random_model_of
+from layered_systems import all_codes, network_of, random_machine, rows_of, stack
+from systems import BINARY, SPINS, all_states, dataset_of, models_with_variables, name_of, random_model, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 EVIDENCE = (None, (1,), (0, 3), (0, 1, 2, 3, 4))
 
 
-def _flat(name, domain):
-    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=1.0)
+def _flat(kind, variables):
+    return lambda rng: random_model_of(kind, GRAPH, rng, variables, scale=1.0)
 
 
 def _hidden(rng):
-    return replace(random_model_of("pairwise", gb.graphs.complete(7), rng, scale=1.0), n_hidden=2)
+    return random_model(gb.graphs.complete(7), rng, scale=1.0, n_hidden=2)
 
 
 def _hidden_span(rng):
-    model = gb.FullSpanModel.zeros(gb.graphs.complete(6))
-    return gb.FullSpanModel.build((2,) * 6, model.indices, rng.normal(size=model.theta.size), n_hidden=1)
+    functions = gb.FullSpanFamily.on_graph(gb.graphs.complete(6), BINARY).functions
+    family = gb.FullSpanFamily.uniform(BINARY(5), hidden=(2,)).append(functions)
+    return Model(family, rng.normal(size=family.n_parameters))
 
 
 def _stack(kind, visible, rng):
@@ -67,7 +67,7 @@ def _machines(rng):
 
 FIVE = CategoricalUnits((2, 3, 2, 2, 3))
 CASES = {
-    **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
+    **{f"{kind}-{name_of(variables)}": _flat(kind, variables) for kind, variables in models_with_variables(5)},
     "pairwise-hidden": _hidden,
     "full-span-hidden": _hidden_span,
     "stack-restricted": lambda rng: random_machine("spin", "binary", rng),
@@ -90,15 +90,10 @@ def model(request, rng):
 def visible_rows(model):
     """All rows of the columns as data."""
     if isinstance(model.family, Layered):
-        return rows_of(model.visible, states_of(model.visible, all_values(model.visible)))
-    if isinstance(model.family, MixtureOfFamily):
-        return gb.Dataset.read(all_states(5, gb.domain.BINARY), coding="binary")
-    if isinstance(model.family, MixtureFamily):
-        domain = gb.domain.Categories(model.family.columns.sizes)
-        return dataset_of(all_states(len(model.family.columns), domain), domain)
-    n = model.n_variables - model.n_hidden * hasattr(model, "factors")
-    domain = model.domain.take(np.arange(n))
-    return dataset_of(all_states(n, domain), domain)
+        return rows_of(model.visible, all_codes(model.visible))
+    mixed = isinstance(model.family, MixtureFamily)
+    columns = model.family.columns if mixed else model.variables.take(range(model.n_variables - model.n_hidden))
+    return dataset_of(all_states(columns), columns)
 
 
 def truth_of(model, rows):
@@ -106,12 +101,12 @@ def truth_of(model, rows):
     if isinstance(model.family, MixtureOfFamily):
         return logsumexp(answers_about(model).log_joint(rows), axis=1)
     if isinstance(model.family, MixtureFamily):
-        return model.family.log_evidence(model.theta, rows.codes)
-    if isinstance(model, Model):
-        return model.family.log_evidence(model.theta, model.family.layers[0].encode(rows.codes))
-    if not (hasattr(model, "factors") and model.n_hidden):
+        return model.family.log_evidence(model.theta, rows.states)
+    if isinstance(model.family, Layered):
+        return model.log_evidence(model.visible.encode(rows.states))
+    if not model.n_hidden:
         return model.log_weights(rows.states)
-    hidden = all_states(model.n_hidden, model.domain.take(np.arange(rows.n_variables, model.n_variables)))
+    hidden = all_states(model.variables.take(range(rows.n_variables, model.n_variables)))
     whole = np.hstack([np.repeat(rows.states, len(hidden), axis=0), np.tile(hidden, (rows.n_states, 1))])
     return logsumexp(model.log_weights(whole).reshape(rows.n_states, -1), axis=1)
 
@@ -125,9 +120,9 @@ def given(rows, nodes, number=3):
 
 
 def test_every_registered_model_is_here():
-    tried = {name for name in (*MODELS, *FAMILIES) if any(case.startswith(name) for case in CASES)}
-    densities = {"continuous-field", "gaussian"}  # in the tests of their estimators
-    assert tried | set(PEAKED) | densities == {*MODELS, *FAMILIES}
+    tried = {name for name in FAMILIES if any(case.startswith(name) for case in CASES)}
+    densities = {"quadrature", "gaussian"}  # in the tests of their estimators
+    assert tried | set(PEAKED) | densities == {*FAMILIES}
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "annealing"])
@@ -166,31 +161,16 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
             assert scores[at, found.hidden[0]] == found.log_weights == pytest.approx(scores[agree].max(), abs=1e-9)
             continue
         whole = answers.joint()
-        codes = whole.domain.to_codes(all_states(whole.n_variables, whole.domain))
-        logs, own = whole.log_weights(whole.domain.from_codes(codes)), rows.domain.to_codes(rows.states[agree])
-        n = rows.n_variables
+        codes = all_states(whole.variables)
+        logs, own, n = whole.log_weights(codes), rows.states[agree], rows.n_variables
         agrees = np.isin(codes[:, :n] @ 10 ** np.arange(n), own @ 10 ** np.arange(n))
         assert found.log_weights[0] == pytest.approx(logs[agrees].max(), abs=1e-9)
         assert at.sum() == 1
         assert agree[at]
-        hidden = found.hidden[0]
-        if isinstance(
-            model.family, BeliefNetworkFamily
-        ):  # of which no energy of all units is known but that of its joint form
-            continue
-        if isinstance(model.family, Layered):
-            values = [
-                values_of(layer, part[None])
-                for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
-            ]
-            assert model.log_weights_of_values(*values)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
-        else:
-            whole_row = np.concatenate([found.rows[0], hidden])[None]
-            assert model.log_weights(whole_row)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
-
-
-def _cut(model, row, hidden):
-    return [row, *np.split(hidden, np.cumsum([layer.n_units for layer in model.layers[1:]])[:-1])]
+        known_values = answers.hidden_variables([f"x{i}" for i in range(n)]).values()
+        hidden = [values.index(value) for values, value in zip(known_values, found.hidden[0], strict=True)]
+        row = np.concatenate([found.rows[0], np.array(hidden, np.int8)])[None]
+        assert whole.log_weights(row)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
 
 
 # -- densities --------------------------------------------------------------------------------------------------------
@@ -279,10 +259,8 @@ def test_another_temperature_is_the_same_energies_over_it(model, rng):
     best = answers_about(cold).most_probable(known, Search(rng))
     drawn, _ = answers_about(cold).sample(200, rng)
     assert (drawn == best.rows[0]).all(axis=1).mean() > 0.9
-    joint = isinstance(model.family, Layered)
-    whole, other = (m.family.joint(m.theta) if joint else m for m in (model, cold))
-    states = all_states(whole.n_variables, whole.domain)
-    np.testing.assert_allclose(0.02 * other.log_weights(states), whole.log_weights(states), atol=1e-9)
+    states = all_states(model.variables)
+    np.testing.assert_allclose(0.02 * cold.log_weights(states), model.log_weights(states), atol=1e-9)
 
 
 def test_every_estimator_can_be_asked():
@@ -290,15 +268,15 @@ def test_every_estimator_can_be_asked():
 
 
 def test_pairwise_machines_as_spins_and_as_bits_have_the_same_best_state(rng):
-    spins = random_model_of("pairwise", gb.graphs.complete(12), rng, scale=1.0)
-    bits, _ = spins.to_domain(gb.domain.BINARY)
-    assert isinstance(bits, PairwiseModel)
+    spins = random_model(gb.graphs.complete(12), rng, SPINS, scale=1.0)
+    bits, _ = spins.family.recode(spins.theta, BINARY)
+    assert bits.variables == BINARY(12)
     best = [answers_about(m).most_probable(_nothing(m), Search(rng, method="annealing")).rows[0] for m in (spins, bits)]
-    assert np.array_equal(best[0] > 0, best[1] > 0)
+    assert np.array_equal(*best)
 
 
 def _nothing(model):
-    known = dataset_of(model.domain.from_codes(np.zeros((1, model.n_variables), np.int8)), model.domain)
+    known = dataset_of(np.zeros((1, model.n_variables), np.int8), model.variables)
     return replace(known, missing=np.ones(known.states.shape, bool))
 
 

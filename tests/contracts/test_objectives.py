@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.learners import ObjectiveLearner, run
 from gibbsian.objectives import OBJECTIVES, Objective, value_and_gradient
-from systems import dataset_of, exact_law, models_with_domains, random_model, random_model_of, sampled_data
+from systems import dataset_of, exact_law, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
 
 @pytest.fixture(params=[name for name in OBJECTIVES.names() if not OBJECTIVES.trait(name, "numbers")])
@@ -24,8 +24,8 @@ def test_keeps_the_contract(objective):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_gradient_is_the_derivative(objective, graph, domain, bias, rng):
-    model = random_model(graph, rng, domain, bias=bias)
+def test_gradient_is_the_derivative(objective, graph, scores, bias, rng):
+    model = random_model(graph, rng, scores, bias=bias)
     function = objective.bind(model, sampled_data(model, 40, rng))
     theta = model.theta + rng.normal(scale=0.3, size=model.theta.size)
     value, gradient = function(theta)
@@ -36,23 +36,22 @@ def test_gradient_is_the_derivative(objective, graph, domain, bias, rng):
     assert np.isfinite(value)
 
 
-def test_weights_count_as_repetition(objective, graph, domain, rng):
-    model = random_model(graph, rng, domain)
-    rows = sampled_data(model, 12, rng)
-    x, counts = rows.states[rows.row_of], rng.integers(0, 4, size=12)
-    weighted = gb.Dataset.read(x, coding=domain.name, sample_weight=counts)
-    repeated = gb.Dataset.read(np.repeat(x, counts, axis=0), coding=domain.name)
+def test_weights_count_as_repetition(objective, graph, scores, rng):
+    model = random_model(graph, rng, scores)
+    (x, _), counts = sampled_data(model, 12, rng).rows(), rng.integers(0, 4, size=12)
+    weighted = dataset_of(x, model.variables, counts)
+    repeated = dataset_of(np.repeat(x, counts, axis=0), model.variables)
     value, gradient = value_and_gradient(objective, model, weighted)
     expected_value, expected_gradient = value_and_gradient(objective, model, repeated)
     assert value == pytest.approx(expected_value, abs=1e-12)
     np.testing.assert_allclose(gradient, expected_gradient, atol=1e-12)
 
 
-def test_exact_probabilities_as_weights_give_back_the_parameters(objective, graph, domain, rng):
+def test_exact_probabilities_as_weights_give_back_the_parameters(objective, graph, scores, rng):
     """Consistency without Monte Carlo: at the true law the minimum is the truth (H06 theorem 1)."""
-    truth = random_model(graph, rng, domain, scale=0.5)
+    truth = random_model(graph, rng, scores, scale=0.5)
     states, probabilities, _ = exact_law(truth)
-    data = gb.Dataset.read(states, coding=domain.name, sample_weight=probabilities)
+    data = dataset_of(states, truth.variables, probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
     result = run(ObjectiveLearner(objective), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
@@ -62,10 +61,10 @@ def test_exact_probabilities_as_weights_give_back_the_parameters(objective, grap
 SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 
 
-@pytest.fixture(params=models_with_domains(4), ids=lambda case: f"{case[0]}-{case[1].name}")
+@pytest.fixture(params=models_with_variables(4), ids=lambda case: f"{case[0]}-{name_of(case[1])}")
 def any_model(request, rng):
-    name, domain = request.param
-    return random_model_of(name, SMALL, rng, domain, scale=0.5)
+    name, variables = request.param
+    return random_model_of(name, SMALL, rng, variables, scale=0.5)
 
 
 def test_gradient_is_the_derivative_for_every_model(objective, any_model, rng):
@@ -81,7 +80,7 @@ def test_gradient_is_the_derivative_for_every_model(objective, any_model, rng):
 def test_exact_probabilities_as_weights_give_back_the_law_of_every_model(objective, any_model, rng):
     """Tables have more parameters than the law, so laws are compared."""
     states, probabilities, _ = exact_law(any_model)
-    data = dataset_of(states, any_model.domain, sample_weight=probabilities)
+    data = dataset_of(states, any_model.variables, sample_weight=probabilities)
     start = any_model.replace(np.zeros_like(any_model.theta))
     result = run(ObjectiveLearner(objective), start, data, rng, tol=1e-9)
     np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-6)
@@ -95,16 +94,16 @@ def test_huge_parameters_of_every_model_are_safe(objective, any_model, rng):
     assert np.isfinite(gradient).all()
 
 
-def test_value_is_finite_for_huge_parameters(objective, domain, rng):
+def test_value_is_finite_for_huge_parameters(objective, scores, rng):
     graph = gb.graphs.complete(4)
-    model = random_model(graph, rng, domain).replace(np.where(rng.random(10) < 0.5, 50.0, -50.0))
-    value, gradient = value_and_gradient(objective, model, sampled_data(random_model(graph, rng, domain), 20, rng))
+    model = random_model(graph, rng, scores).replace(np.where(rng.random(10) < 0.5, 50.0, -50.0))
+    value, gradient = value_and_gradient(objective, model, sampled_data(random_model(graph, rng, scores), 20, rng))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
 
-def test_many_rows_in_blocks_equal_one_block(objective, domain, rng, monkeypatch):
-    model = random_model(gb.graphs.complete(4), rng, domain)
+def test_many_rows_in_blocks_equal_one_block(objective, scores, rng, monkeypatch):
+    model = random_model(gb.graphs.complete(4), rng, scores)
     data = sampled_data(model, 200, rng)
     whole = value_and_gradient(objective, model, data)
     monkeypatch.setattr("gibbsian.resources.row_blocks.__defaults__", (8, 1))

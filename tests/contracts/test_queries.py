@@ -14,13 +14,12 @@ from gibbsian.answers.queries import Queries
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import BinaryUnits, CategoricalUnits, SpinUnits
-from gibbsian.models.family import Layered, Model
-from gibbsian.models.layers.units import domain_of, values_of
+from gibbsian.models.base import Layered, Model
 from gibbsian.models.mixtures.base import MixtureFamily
 from gibbsian.models.mixtures.categorical import LatentClassFamily
 from gibbsian.models.variables import Variables
 from layered_systems import network, random_stack
-from systems import all_states, exact_law, models_with_domains, random_model_of
+from systems import all_states, exact_law, models_with_variables, name_of, random_model_of
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 ESTIMATED = ESTIMATORS.names()
@@ -55,15 +54,15 @@ OTHERS = {
     "belief-network-of-categories": (belief, BinaryUnits(2), CategoricalUnits((2, 3)), SpinUnits(1)),
     "classes": (classes,),
 }
-PLAIN = {f"{name}-{domain.name}": (name, domain) for name, domain in models_with_domains(4)}
+PLAIN = {f"{kind}-{name_of(variables)}": (kind, variables) for kind, variables in models_with_variables(4)}
 
 
 @pytest.fixture(params=[*PLAIN, *OTHERS])
 def case(request, rng):
     """A model, the distribution of its columns by its own log-weights, and its queries."""
     if request.param in PLAIN:
-        name, domain = PLAIN[request.param]
-        model = random_model_of(name, GRAPH, rng, domain, scale=0.8)
+        name, variables = PLAIN[request.param]
+        model = random_model_of(name, GRAPH, rng, variables, scale=0.8)
     else:
         kind, *layers = OTHERS[request.param]
         model = kind(rng, *layers)
@@ -73,15 +72,13 @@ def case(request, rng):
 def column_law(model):
     """The probabilities of all rows of the columns, as a table."""
     if isinstance(model.family, MixtureFamily):
-        sizes = model.family.columns.sizes
-        states = all_states(len(sizes), gb.domain.Categories(sizes))
-        return np.exp(model.family.log_evidence(model.theta, states)).reshape(sizes)
+        columns = model.family.columns
+        return np.exp(model.family.log_evidence(model.theta, all_states(columns))).reshape(columns.sizes)
     if isinstance(model.family, Layered):
-        log_weights = model.log_evidence(
-            values_of(model.visible, all_states(model.visible.n_units, domain_of(model.visible)))
-        )
-        return np.exp(log_weights - np.logaddexp.reduce(log_weights)).reshape(model.visible.variables.sizes)
-    return exact_law(model)[1].reshape(model.domain.cardinalities(model.n_variables))
+        columns = model.visible.variables
+        log_weights = model.log_evidence(model.visible.encode(all_states(columns)))
+        return np.exp(log_weights - np.logaddexp.reduce(log_weights)).reshape(columns.sizes)
+    return exact_law(model)[1].reshape(model.variables.sizes)
 
 
 def entropy(p):

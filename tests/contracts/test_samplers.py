@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.backends import parallel
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
-from gibbsian.models.layers.units import states_of, values_of
+from gibbsian.models.layers.units import codes_of
 from gibbsian.samplers import SAMPLERS, ChainState, Sampler, layer_path
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS, LayerSampler
 from layered_systems import random_machine
-from systems import costs_of, models_with_domains, random_model_of
+from systems import BINARY, costs_of, models_with_variables, name_of, random_model_of
 
 TRIANGLES = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (2, 4)], 40)
 MODELS = {
-    "dense": gb.PairwiseModel.build(
+    "dense": gb.PairwiseFamily.model(
         gb.graphs.complete(12), np.linspace(-1, 1, 12), np.random.default_rng(0).normal(0, 0.4, 66)
     ),
-    "grid": gb.PairwiseModel.build(
+    "grid": gb.PairwiseFamily.model(
         gb.graphs.grid(20, 20), np.linspace(-1, 1, 400), np.random.default_rng(1).normal(0, 1, 760), BINARY
     ),
-    "no edges": gb.PairwiseModel.zeros(gb.graphs.from_edges([], 70)),
+    "no edges": gb.Model.zeros(gb.PairwiseFamily(gb.graphs.from_edges([], 70))),
 } | {
-    f"{name} {domain.name}": random_model_of(name, TRIANGLES, np.random.default_rng(2), domain, 0.5)
-    for name, domain in models_with_domains(40)
-    if name != "pairwise"
+    f"{kind} {name_of(variables)}": random_model_of(kind, TRIANGLES, np.random.default_rng(2), variables, 0.5)
+    for kind, variables in models_with_variables(40)
+    if kind != "pairwise"
 }
 
 
@@ -57,18 +57,16 @@ def test_is_a_sampler(sampler):
     assert isinstance(sampler, Sampler)
 
 
-def test_states_are_plain_arrays_in_the_domain(sampler, model):
+def test_states_are_plain_arrays_of_codes(sampler, model):
     chains = sampler.init(model, 11, generator())
     chains, info = sampler.step(model, chains, 2)
     assert chains.states.shape == (11, model.n_variables)
     assert chains.states.dtype == np.int8
     assert chains.streams.shape == (11, 4)
     assert chains.streams.dtype == np.uint64
-    codes = model.domain.to_codes(chains.states)
-    assert np.array_equal(model.domain.from_codes(codes), chains.states)
-    assert (codes >= 0).all()
-    assert (codes < model.domain.cardinalities(model.n_variables)).all()
-    assert len(np.unique(codes)) == model.domain.cardinalities(model.n_variables).max()
+    assert (chains.states >= 0).all()
+    assert (chains.states < model.variables.sizes).all()
+    assert len(np.unique(chains.states)) == max(model.variables.sizes)
     assert chains.n_sweeps == info.n_sweeps == 2
     assert 0 < info.flips < 1
 
@@ -148,16 +146,17 @@ def test_everything_clamped_is_no_error(sampler, model):
 @pytest.mark.parametrize("n_chains", [2, 33])
 def test_extreme_couplings_align_every_spin_with_its_field(sampler, graph, n_chains):
     signs = generator(7).choice([-1, 1], graph.n_edges)
-    model = gb.PairwiseModel.build(graph, np.full(graph.n_nodes, 20.0), 50.0 * signs, SPIN)
+    model = gb.PairwiseFamily.model(graph, np.full(graph.n_nodes, 20.0), 50.0 * signs)
     chains, info = sampler.step(model, sampler.init(model, n_chains, generator()), 60)
     assert (costs_of(model, chains.states) > 0).all()
     assert 0 < info.flips < 1
 
 
-@pytest.mark.parametrize(("name", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
-def test_extreme_parameters_leave_the_most_probable_values(sampler, name, domain):
+@pytest.mark.parametrize("case", models_with_variables(6), ids=lambda case: f"{case[0]}-{name_of(case[1])}")
+def test_extreme_parameters_leave_the_most_probable_values(sampler, case):
     """Chains come to rest where no single change is better."""
-    model = random_model_of(name, gb.graphs.complete(6), generator(3), domain, scale=400.0)
+    kind, variables = case
+    model = random_model_of(kind, gb.graphs.complete(6), generator(3), variables, scale=400.0)
     chains, _ = sampler.step(model, sampler.init(model, 5, generator()), 80)
     costs = costs_of(model, chains.states)
     assert np.isfinite(costs).all()
@@ -169,7 +168,7 @@ def test_extreme_parameters_leave_the_most_probable_values(sampler, name, domain
     [
         ({"n_chains": 0}, "n_chains=0"),
         ({"states": np.ones((3, 12))}, "states has 3 rows"),
-        ({"states": np.ones((2, 11))}, "states has 11 variables but the model has 12"),
+        ({"states": np.ones((2, 11))}, r"states has shape \(2, 11\): give rows of 12 variables"),
         ({"clamped": np.ones(12, bool)}, "needs states="),
         ({"states": np.ones((2, 12)), "clamped": np.ones(5, bool)}, "clamped has shape"),
     ],
@@ -189,14 +188,14 @@ def test_bad_starts_are_named(sampler, arguments, message):
     ],
 )
 def test_states_must_be_codes_of_their_variable(sampler, states, message):
-    model = gb.models.PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))
+    model = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(2), Variables.categories((2, 3))))
     with pytest.raises(CodingError, match=message):
         sampler.init(model, 1, generator(), states=np.array(states))
 
 
-def test_states_must_be_values_of_the_domain(sampler):
-    with pytest.raises(CodingError, match="the values of the spin domain are -1 and 1"):
-        sampler.init(MODELS["dense"], 2, generator(), states=np.full((2, 12), 2))
+def test_states_are_not_scores(sampler):
+    with pytest.raises(CodingError, match="states holds -1 for variable 0: give its code, from 0 to 1"):
+        sampler.init(MODELS["dense"], 2, generator(), states=np.full((2, 12), -1))
 
 
 def test_bad_steps_are_named(sampler):
@@ -234,7 +233,7 @@ def test_layer_chains_are_rows_of_values(layer_sampler, machine):
     state, _ = sampler.step(target, sampler.init(target, 7, generator()), generator(1), 2)
     assert coldest(state).shape == (7, machine.visible.width)
     assert int(state.n_steps) == 2
-    assert np.array_equal(values_of(machine.visible, states_of(machine.visible, coldest(state))), coldest(state))
+    assert np.array_equal(machine.visible.encode(codes_of(machine.visible, coldest(state))), coldest(state))
 
 
 def test_layer_steps_leave_their_input_alone_and_may_be_split(layer_sampler, machine):

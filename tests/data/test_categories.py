@@ -73,7 +73,7 @@ class TestRecognition:
     def test_numbers_and_words_are_sorted_numbers_first(self):
         data = read(pd.DataFrame({"size": [10, 9, 10], "kind": ["b", "a", "B2"], "mixed": ["x", 2, 1]}))
         assert data.labels == ((9, 10), ("B2", "a", "b"), (1, 2, "x"))
-        assert data.domain == Categories((2, 3, 3))
+        assert data.coding.domain == Categories((2, 3, 3))
         assert data.decode(data.states)[data.row_of].tolist() == [[10, "b", "x"], [9, "a", 2], [10, "B2", 1]]
 
     @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
@@ -134,7 +134,7 @@ class TestRecognition:
         rows = [["b", 0], ["a", 1]]
         assert read(rows, Columns({"x0": ["c", "b", "a"]}, "categorical")).labels == (("c", "b", "a"), (0, 1))
         data = gb.Dataset.read([[0, 2], [1, 1]], coding=Labels(range(4)))
-        assert data.domain.sizes == (4, 4)
+        assert data.variables.sizes == (4, 4)
         with pytest.raises(DataError, match=r"coding=\{'z': \.\.\.\} names the column 'z'"):
             read(rows, Columns({"z": ["a"]}, "categorical"))
         with pytest.raises(ArgumentError, match=r"'\?', which stands for a missing cell"):
@@ -144,13 +144,13 @@ class TestRecognition:
 class TestValues:
     def test_recognised_over_all_columns(self):
         data = gb.Dataset.read([[0, 1], [-1, np.nan]], coding="values")
-        assert data.domain == Categories.of_values((-1, 0, 1), 2)
+        assert data.coding.domain == Categories.of_values((-1, 0, 1), 2)
         assert data.states.tolist() == [[0, 0], [1, 2]]
         np.testing.assert_array_equal(data.decode(data.states, data.missing), [[-1, np.nan], [0, 1]])
 
     def test_declared(self):
         data = gb.Dataset.read([[0, 1], [1, 0.5]], coding=gb.data.Values((0, 0.5, 1, 2)))
-        assert data.domain.levels(2)[1].tolist() == [0, 0.5, 1, 2]
+        assert data.variables.levels[1].tolist() == [0, 0.5, 1, 2]
         assert data.coding.describe() == "values (0/0.5/1/2)"
         with pytest.raises(CodingError, match=r"column 'x1' holds 3, .* declared values \(0, 1\)"):
             gb.Dataset.read([[0, 3]], coding=gb.data.Values((0, 1)))
@@ -222,9 +222,9 @@ class TestDataset:
         assert many.labels == (("no", "yes"),) * 2
         assert many.states.tolist() == two.states.tolist()
         assert many.convert("yes/no").coding == two.coding
-        assert many.convert("spin").states.tolist() == [[-1, 1], [1, 1]]
+        assert many.convert("spin").states.tolist() == [[0, 1], [1, 1]]
         spins = gb.Dataset.read([[1, -1], [-1, -1]]).convert("values")
-        assert spins.domain == Categories.of_values((-1, 1), 2)
+        assert spins.coding.domain == Categories.of_values((-1, 1), 2)
         with pytest.raises(CodingError, match="'x0' has 3 values, so it cannot be written as spin"):
             read(self.rows).convert("spin")
 

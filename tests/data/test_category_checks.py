@@ -18,7 +18,6 @@ from gibbsian.errors import (
     MaximumDoesNotExistError,
     MissingValuesWarning,
 )
-from gibbsian.models import HigherOrderModel
 from preflights import preflight_cliques, preflight_graph
 
 FULL = np.array(list(itertools.product(range(3), range(2), range(3))))
@@ -134,7 +133,7 @@ def test_rows_of_weight_zero_do_not_count():
 
 class TestCliques:
     spins = np.array(list(itertools.product([-1, 1], repeat=3)))
-    cliques = HigherOrderModel.of_order(3, 3).cliques
+    cliques = gb.ProductsFamily.of_order(3, 3).scopes
 
     def test_good_data_passes(self):
         assert preflight_cliques(gb.Dataset.read(self.spins), self.cliques).notes == ()

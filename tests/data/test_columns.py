@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.data import Columns, Ordinal, Threshold
 from gibbsian.data.columns import kinds_of
 from gibbsian.data.readers import read_table
@@ -38,7 +39,7 @@ def test_columns_have_their_own_two_values(form, tmp_path):
     TWO_VALUED.to_csv(tmp_path / "t.csv", index=False)
     source = {"pandas": TWO_VALUED, "numpy": TWO_VALUED.to_numpy(dtype=object), "csv": tmp_path / "t.csv"}[form]
     data = gb.Dataset.read(source)
-    assert data.domain == BINARY
+    assert data.coding.domain == BINARY
     assert data.labels == (("F", "M"), ("no", "yes"), (False, True), (0, 1))
     assert data.states[data.row_of][:2].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
     assert cells_of(data)[3] == ["F", "no", True, 0]
@@ -80,6 +81,13 @@ def test_declared_columns():
     assert cells_of(turned) == cells_of(data)
 
 
+def test_labels_are_declared_of_data_in_one_coding_of_all_columns():
+    data = gb.Dataset.read([[0, 1], [1, 1], [0, 0]])
+    turned = gb.Dataset.read(data, coding={"x0": [1, 0]})
+    assert turned.labels == ((1, 0), (0, 1))
+    assert turned.decode(turned.rows()[0]).tolist() == data.decode(data.rows()[0]).tolist()
+
+
 @pytest.mark.parametrize(
     ("coding", "sentence"),
     [
@@ -99,7 +107,8 @@ def test_refusals(coding, sentence):
 def test_two_values_of_each_column_in_other_forms():
     data = gb.Dataset.read(TWO_VALUED)
     spins = data.in_coding(CategoryCoding(data.labels, SPIN))
-    assert (spins.states == 2 * data.states - 1).all()
+    assert (spins.states == data.states).all()
+    assert spins.variables == Variables.spins(4)
     assert spins.decode(spins.states).tolist() == data.decode(data.states).tolist()
     assert data.convert("spin").states.tolist() == spins.states.tolist()
     assert data.convert("categorical").labels == data.labels
@@ -111,13 +120,13 @@ def test_ordered_levels_and_their_scores():
     frame = MIXED.assign(size=pd.Categorical(["s", "m", "l", "s", "m", "s"], ["s", "m", "l", "xl"], ordered=True))
     data = gb.Dataset.read(frame, coding="ordinal")
     assert data.labels[-2:] == ((0, 1, 2, 3, 4), ("s", "m", "l", "xl"))
-    assert data.domain.values[-3:] == ((-0.5, 0.5), (-2.0, -1.0, 0.0, 1.0, 2.0), (-1.5, -0.5, 0.5, 1.5))
+    assert data.variables.scores[-3:] == ((-0.5, 0.5), (-2.0, -1.0, 0.0, 1.0, 2.0), (-1.5, -0.5, 0.5, 1.5))
     assert data.coding.name == "ordinal"
     assert read_coding(written_coding(data.coding)) == data.coding
     with pytest.raises(CodingError, match=r"'x0' holds words whose order is not known .*\{'x0': \['l', 'm', 's'\]\}"):
         gb.Dataset.read([["s"], ["m"], ["l"]], coding="ordinal")
     assert gb.Dataset.read([["s"], ["l"]], coding=Ordinal(["s", "m", "l"])).states.tolist() == [[0], [2]]
-    assert gb.Dataset.read(TWO_VALUED).convert("ordinal").domain.values == ((-0.5, 0.5),) * 4
+    assert gb.Dataset.read(TWO_VALUED).convert("ordinal").variables.scores == ((-0.5, 0.5),) * 4
 
 
 # -- identifiers ------------------------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ def assert_rows(data, high, missing):
     """The data reproduces the original rows, in order."""
     holes = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
     np.testing.assert_array_equal(holes[data.row_of], missing)
-    np.testing.assert_array_equal((data.states == data.domain.high)[data.row_of], high)
-    assert set(np.unique(data.states)) <= {data.domain.low, data.domain.high}
+    np.testing.assert_array_equal((data.states == 1)[data.row_of], high)
+    assert set(np.unique(data.states)) <= {0, 1}
 
 
 # -- properties -------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_binarize_puts_only_larger_numbers_high(cells):
 
 def test_binarize_keeps_missing_cells_and_a_declared_domain():
     data = gb.Dataset.read([[0.3, np.nan], [7.0, 0.1]], coding=gb.data.Threshold(0.2, "spin"))
-    assert data.states[data.row_of].tolist() == [[1, -1], [1, -1]]
+    assert data.states[data.row_of].tolist() == [[1, 0], [1, 0]]
     assert data.missing[data.row_of].tolist() == [[False, True], [False, False]]
 
 
@@ -192,7 +192,7 @@ def test_refuses_values_that_fit_no_coding(cells, options, error, sentence):
 
 def test_a_declared_coding_is_kept_where_the_values_could_mean_another():
     assert gb.Dataset.read([[1, 1]], coding="spin").states.tolist() == [[1, 1]]
-    assert gb.Dataset.read([[1, 1]], coding="spin").domain.name == "spin"
+    assert gb.Dataset.read([[1, 1]], coding="spin").coding.domain.name == "spin"
     assert gb.Dataset.read([[None, None]], coding="yes/no").coding.name == "yes/no"
 
 

@@ -18,7 +18,7 @@ def test_arrays_of_rows_variables_values(rng):
     array = np.eye(4, dtype=np.uint8)[codes]
     array[3, 2] = 0
     data = gb.Dataset.read(array, coding="categorical", names=list("abcde"))
-    assert data.domain.sizes == (4,) * 5
+    assert data.variables.sizes == (4,) * 5
     assert data.names == tuple("abcde")
     missing = data.missing[data.row_of]
     assert np.argwhere(missing).tolist() == [[3, 2]]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gibbsian as gb
+from gibbsian import Model, Variables
 from gibbsian.data import drop_empty_rows, fit_memory
 from gibbsian.data.pairs import CELLS, _empty_triangle, count_pairs
 from gibbsian.diagnostics.existence import maximum_exists
@@ -184,7 +185,7 @@ def test_an_error_is_never_raised_where_the_maximum_exists(rows, bias, coding, c
     n = choice.draw(st.sampled_from([2, 3]))
     data = gb.Dataset.read(FULL[rows][:, :n], coding="binary").convert(coding)
     graph = gb.graphs.complete(n)
-    model = gb.PairwiseModel.zeros(graph, data.domain, bias=bias)
+    model = Model.zeros(gb.PairwiseFamily(graph, data.variables, bias))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
@@ -219,18 +220,18 @@ def test_pair_cells_agree_with_counting(seed, n, n_rows):
 def test_fit_memory_grows_with_the_dense_matrix_only_where_there_is_one():
     n = 3000
     data = gb.Dataset.read(np.random.default_rng(0).integers(0, 2, (4, n)))
-    chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, n), gb.domain.BINARY)
-    full = gb.PairwiseModel.zeros(gb.graphs.complete(n), gb.domain.BINARY)
+    chain, full = (Model.zeros(gb.PairwiseFamily(graph)) for graph in (gb.graphs.grid(1, n), gb.graphs.complete(n)))
     assert fit_memory(data, chain) < 8 * n**2 < fit_memory(data, full)
 
 
 def test_fit_memory_counts_the_matrix_of_all_values_where_they_are_few():
     n, q = 80, 5
-    domain = gb.domain.Categories.of_values(range(q), n)
+    variables = Variables.ordinal([range(q)] * n)
     full, chain = (
-        gb.models.OrdinalModel.zeros(graph, domain) for graph in (gb.graphs.complete(n), gb.graphs.grid(1, n))
+        Model.zeros(gb.PotentialsFamily.ordinal(graph, variables))
+        for graph in (gb.graphs.complete(n), gb.graphs.grid(1, n))
     )
-    data = dataset_of(np.zeros((1, n), np.int8), domain)
+    data = dataset_of(np.zeros((1, n), np.int8), variables)
     vectors = 8 * 110 * (full.theta.size - chain.theta.size)
     assert fit_memory(data, full) - fit_memory(data, chain) - vectors > 16 * (n * q) ** 2
 
@@ -248,7 +249,7 @@ class TestTriangles:
             preflight_graph(data, gb.graphs.complete(3))
         named = [", ".join(f"'{n}'={s}" for n, s in zip("abc", spins, strict=True)) for spins in (pattern, opposite)]
         assert any(words in str(error.value) for words in named)
-        assert not maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data, "likelihood")
+        assert not maximum_exists(Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), data, "likelihood")
         preflight_graph(data, gb.graphs.complete(3), l2=0.1)
         preflight_graph(data, gb.graphs.from_edges([(0, 1), (1, 2)], 3))
 
@@ -259,7 +260,7 @@ class TestTriangles:
         states = np.array(list(itertools.product([0, 1], repeat=3)))
         kept = states[rng.random(8) < 0.8]
         data, graph = gb.Dataset.read(np.vstack([kept, kept])), gb.graphs.complete(3)
-        exists = maximum_exists(gb.PairwiseModel.zeros(graph, gb.domain.BINARY), data, "likelihood")
+        exists = maximum_exists(Model.zeros(gb.PairwiseFamily(graph, Variables.binary)), data, "likelihood")
         try:
             preflight_graph(data, graph)
         except (ConstantColumnError, MaximumDoesNotExistError):

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.minibatches import check_weights, systematic_draws
-from gibbsian.errors import DataError
+from gibbsian.errors import CodingError, DataError
 
 ROWS = np.array([[1, 0], [0, 1], [1, 0], [1, 1]], np.int8)
 
@@ -22,14 +22,13 @@ def test_rows_come_in_the_order_of_the_table(coding):
 
 @pytest.mark.parametrize("distinct", [True, False])
 def test_states_need_no_reading(distinct):
-    spins = 2 * ROWS - 1
     holes = np.zeros(ROWS.shape, bool)
     holes[1, 1] = True
-    data = gb.Dataset.of_states(spins, "spin", missing=holes, sample_weight=[1, 2, 3, 4], distinct=distinct)
+    data = gb.Dataset.of_states(ROWS, "spin", missing=holes, sample_weight=[1, 2, 3, 4], distinct=distinct)
     assert data.n_states == (3 if distinct else 4)
     states, missing = data.rows()
     np.testing.assert_array_equal(missing, holes)
-    np.testing.assert_array_equal(states, np.where(holes, -1, spins))
+    np.testing.assert_array_equal(states, np.where(holes, 0, ROWS))
     np.testing.assert_array_equal(data.row_weights, [1, 2, 3, 4])
     assert data.total_weight == 10.0
 
@@ -39,6 +38,8 @@ def test_states_are_checked():
         gb.Dataset.of_states(np.empty((0, 2)), "real")
     with pytest.raises(DataError, match=r"missing has shape \(1, 2\), but states has \(4, 2\)"):
         gb.Dataset.of_states(ROWS, "binary", missing=np.zeros((1, 2), bool))
+    with pytest.raises(CodingError, match="states holds -1 for variable 1"):
+        gb.Dataset.of_states(2 * ROWS - 1, "spin")
 
 
 def test_shares_of_rows():

@@ -9,9 +9,11 @@ import pytest
 from scipy import sparse
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.data import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.domain import BINARY, REALS, SPIN, CategoryCoding, Coding, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
+from gibbsian.models.variables import require_two_values
 from gibbsian.storage.codings import read_coding, written_coding
 
 
@@ -33,15 +35,15 @@ def test_a_threshold_is_a_number(threshold):
 def test_a_model_reads_numbers_by_its_threshold_and_its_own_labels_as_they_are():
     coding = read([[1.0, 7.0], [8.0, 2.0]], Threshold(5.0, "spin")).coding
     assert coding == as_coding("spin")
-    assert rows_of(read([[4.0, 6.0]], coding, declared_by="the model")) == [[-1, 1]]
-    assert rows_of(read([[-1, 1]], coding, declared_by="the model")) == [[-1, 1]]
+    assert rows_of(read([[4.0, 6.0]], coding, declared_by="the model")) == [[0, 1]]
+    assert rows_of(read([[-1, 1]], coding, declared_by="the model")) == [[0, 1]]
     again = read_coding(written_coding(coding))
     assert (again, again.rule) == (coding, coding.rule)
 
 
 def test_a_threshold_survives_a_conversion():
     data = read([[1.0, 7.0], [8.0, 2.0]], Threshold(5.0)).convert("spin")
-    assert rows_of(data) == [[-1, 1], [1, -1]]
+    assert (rows_of(data), data.variables) == ([[0, 1], [1, 0]], Variables.spins(2))
     assert data.coding.rule == Threshold(5.0)
 
 
@@ -98,26 +100,24 @@ def test_auto_categorical_takes_two_values_where_all_columns_have_the_same():
 )
 def test_the_table_says_which_units(rows, name):
     for coding in ("auto-visible", Units()):
-        assert read(rows, coding).domain.name == name
+        assert read(rows, coding).coding.domain.name == name
 
 
 def test_units_keep_the_labels_and_change_the_numbers():
     data = read([["no", "yes"], ["yes", "yes"]], Units("spin"))
-    assert (data.domain, data.coding.low) == (SPIN, "no")
-    assert rows_of(data) == [[-1, 1], [1, 1]]
-    assert rows_of(read([["YES", "no"]], data.coding, declared_by="the model")) == [[1, -1]]
+    assert (data.coding.domain, data.coding.low) == (SPIN, "no")
+    assert (rows_of(data), data.variables) == ([[0, 1], [1, 1]], Variables.spins(2))
+    assert rows_of(read([["YES", "no"]], data.coding, declared_by="the model")) == [[1, 0]]
     zero_one = gb.Dataset.read([[0, 1], [1, 1]])
-    assert rows_of(read(zero_one, replace(as_coding("binary"), domain=SPIN), declared_by="the model")) == [
-        [-1, 1],
-        [1, 1],
-    ]
+    spins = read(zero_one, replace(as_coding("binary"), domain=SPIN), declared_by="the model")
+    assert (rows_of(spins), spins.variables) == ([[0, 1], [1, 1]], Variables.spins(2))
 
 
 def test_units_of_a_dataset():
     votes = gb.datasets.load_house_votes()
-    assert read(votes, Units("spin")).domain == SPIN
-    assert read(votes, Units("categorical")).domain.sizes == (2,) * votes.n_variables
-    assert read(votes, Units("gaussian")).domain == REALS
+    assert read(votes, Units("spin")).coding.domain == SPIN
+    assert read(votes, Units("categorical")).variables.sizes == (2,) * votes.n_variables
+    assert read(votes, Units("gaussian")).coding.domain == REALS
     many = read([["a"], ["b"], ["c"]], "categorical")
     assert read(many, "auto-visible") is many
     with pytest.raises(CodingError, match="visible='binary' units have two values"):
@@ -132,7 +132,8 @@ def test_a_declared_coding_decides_the_units():
     assert read([[1, 2], [2, 1]], Units(coding=(1, 2))).coding.low == 1
     assert isinstance(read([[1, 2], [2, 1]], Units(coding="categorical")).coding, CategoryCoding)
     assert rows_of(read([[3.5, 7.0], [9.0, 1.0]], Units(coding=Threshold(5.0)))) == [[0, 1], [1, 0]]
-    assert rows_of(read([[3.5, 7.0], [9.0, 1.0]], Units("spin", Threshold(5.0)))) == [[-1, 1], [1, -1]]
+    spins = read([[3.5, 7.0], [9.0, 1.0]], Units("spin", Threshold(5.0)))
+    assert (rows_of(spins), spins.variables) == ([[0, 1], [1, 0]], Variables.spins(2))
     with pytest.raises(CodingError):
         read([[0, 1], [1, 1]], Units(coding="yes/no"))
     with pytest.raises(DataError):
@@ -143,7 +144,7 @@ def test_a_declared_coding_decides_the_units():
 def test_shares_are_numbers_in_a_binary_coding():
     data = read([[0.25, 1.0], [0.0, np.nan], [0.25, 1.0]], Shares())
     assert data.has_shares
-    assert (data.domain, data.n_states, data.weights.tolist()) == (BINARY, 2, [1.0, 2.0])
+    assert (data.coding.domain, data.n_states, data.weights.tolist()) == (BINARY, 2, [1.0, 2.0])
     assert data.rows()[1].tolist() == [[False, False], [False, True], [False, False]]
     assert not read([[0, 1], [1, 1]], Shares()).has_shares
     with pytest.raises(CodingError, match="shares of two values cannot be written as spin"):
@@ -232,18 +233,16 @@ def test_sparse_rows_stay_sparse_only_as_real_numbers():
 
 def test_discrete_data_become_numbers_where_their_labels_are():
     data = read(gb.Dataset.read([[0, 1], [1, None]]), "real")
-    assert data.domain == REALS
+    assert data.coding.domain == REALS
     np.testing.assert_array_equal(data.decode(*data.rows()), [[0, 1], [1, np.nan]])
     assert rows_of(read(data, "binary")) == [[0, 1], [1, 0]]
     with pytest.raises(CodingError, match=r"takes numbers, but the Dataset is y/n \(n/y\)"):
         gb.Dataset.read([["y", "n"]]).convert("real")
 
 
-def test_what_needs_discrete_values_refuses_numbers():
-    with pytest.raises(CodingError, match="discrete values"):
-        REALS.cardinalities(2)
+def test_what_needs_two_values_refuses_numbers():
     with pytest.raises(CodingError, match="two-valued variables, but they are real numbers"):
-        gb.domain.require_two_values(REALS)
+        require_two_values(read([[0.5]], "real").variables)
 
 
 def test_coding_with_a_rule_equals_the_coding_without():

@@ -27,7 +27,7 @@ def rows_of_no_machine() -> np.ndarray:
 @repaired_in_learning(14, raises=TypeError)
 def test_contrastive_divergence_by_single_updates_is_pseudolikelihood():
     """H06 section 5: with one update of one random variable the expected step is that of pseudolikelihood."""
-    data, start = gb.Dataset.read(rows_of_no_machine(), coding="spin"), gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    data, start = gb.Dataset.read(rows_of_no_machine()), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     mple, mle = (run(gb.learners.as_learner(name), start, data, 0).model.theta for name in ("mple", "mle"))
     assert np.abs(mple - mle).max() > 0.05
     found = [run(CD(updates=1), start, data, seed, max_iter=400).model.theta for seed in range(3)]

@@ -69,12 +69,12 @@ def test_shapes_are_checked(shape):
 
 
 def test_report_names_the_worst(rng):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    draws = rng.choice([-1, 1], size=(4, 500, 3))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
+    draws = rng.choice([0, 1], size=(4, 500, 3))
     good = chain_report(model, draws)
     assert good.is_good()
     draws[0, :, 1] = 1
-    draws[1, :, 1] = -1
+    draws[1, :, 1] = 0
     bad = chain_report(model, draws)
     assert not bad.is_good()
     assert bad.r_hat > good.r_hat

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import gibbsian as gb
+from gibbsian import Model, PairwiseFamily, TablesFamily, Variables
 from gibbsian.data.pairs import count_pairs
 from gibbsian.diagnostics.existence import maximum_exists
-from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.models import MarkovRandomField
-from systems import costs_of
+from gibbsian.models.scopes import Scopes
+from systems import BINARY, SPINS, all_states, costs_of, dataset_of, name_of
 
 CUBE = np.array(list(itertools.product([-1, 1], repeat=3)))
 OBJECTIVES = ("likelihood", "pseudolikelihood")
@@ -24,32 +24,31 @@ OBJECTIVES = ("likelihood", "pseudolikelihood")
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_all_states_seen(objective):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    model = Model.zeros(PairwiseFamily(gb.graphs.complete(3)))
     assert maximum_exists(model, gb.Dataset.read(CUBE), objective) is True
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("domain", [SPIN, BINARY])
-def test_full_pair_tables_are_not_enough_on_a_triangle(objective, domain):
+def test_full_pair_tables_are_not_enough_on_a_triangle(objective, scores):
     """Without (+++) and (---), x1 x2 + x1 x3 + x2 x3 = -1 on all rows: a face of the polytope."""
-    data = gb.Dataset.read(CUBE[np.abs(CUBE.sum(axis=1)) == 1]).convert(domain.name)
+    data = gb.Dataset.read(CUBE[np.abs(CUBE.sum(axis=1)) == 1]).convert(name_of(scores(3)))
     graph = gb.graphs.complete(3)
     assert count_pairs(data, graph.edges).observed.all()
-    assert maximum_exists(gb.PairwiseModel.zeros(graph, domain), data, objective) is False
-    chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, 3), domain)
+    assert maximum_exists(Model.zeros(PairwiseFamily(graph, scores)), data, objective) is False
+    chain = Model.zeros(PairwiseFamily(gb.graphs.grid(1, 3), scores))
     assert maximum_exists(chain, data, objective) is True
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_constant_column_and_rows_of_weight_zero(objective):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    model = Model.zeros(PairwiseFamily(gb.graphs.complete(3)))
     kept = CUBE[:, 0] == 1
     assert maximum_exists(model, gb.Dataset.read(CUBE[kept], coding="spin"), objective) is False
     assert maximum_exists(model, gb.Dataset.read(CUBE, sample_weight=kept), objective) is False
 
 
 def test_too_large_to_say():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(30))
+    model = Model.zeros(PairwiseFamily(gb.graphs.complete(30)))
     data = gb.Dataset.read(np.where(np.eye(30) == 1, 1, -1))
     assert maximum_exists(model, data, "likelihood") is None
     assert maximum_exists(model, data, "pseudolikelihood", max_size=100) is None
@@ -57,34 +56,32 @@ def test_too_large_to_say():
 
 
 def test_refuses_what_it_cannot_judge():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    model = Model.zeros(PairwiseFamily(gb.graphs.complete(2)))
     data = gb.Dataset.read([[-1, 1], [1, 1]])
     with pytest.raises(ArgumentError, match="objective='posterior' is not known"):
         maximum_exists(model, data, "posterior")
-    with pytest.raises(ArgumentError, match="the data is binary but the model is spin"):
+    with pytest.raises(ArgumentError, match="the model has other variables than the data"):
         maximum_exists(model, data.convert("binary"))
     with pytest.raises(MissingValuesError, match="maximum_exists needs complete rows"):
         maximum_exists(model, gb.Dataset.read([[-1, 1], [1, None]]))
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("domain", [SPIN, BINARY])
-def test_statistics_have_the_models_layout(bias, domain):
-    graph = gb.graphs.grid(2, 2)
+def test_statistics_have_the_models_layout(bias, scores):
     theta = np.random.default_rng(1).normal(size=4 * bias + 4)
-    model = gb.PairwiseModel(graph, theta, domain, bias=bias)
-    x = domain.low + domain.gap * np.array(list(itertools.product([0, 1], repeat=4)))
-    np.testing.assert_allclose(-model.statistics(x) @ theta, model.energy(x), atol=1e-12)
+    model = Model(PairwiseFamily(gb.graphs.grid(2, 2), scores, bias), theta)
+    x = all_states(model.variables)
+    np.testing.assert_allclose(-model.family.statistics(x) @ theta, model.energy(x), atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.integers(0, 7), min_size=1, max_size=10, unique=True), st.booleans(), st.sampled_from([SPIN, BINARY])
+    st.lists(st.integers(0, 7), min_size=1, max_size=10, unique=True), st.booleans(), st.sampled_from([SPINS, BINARY])
 )
-def test_agrees_with_where_the_optimiser_goes(rows, bias, domain):
+def test_agrees_with_where_the_optimiser_goes(rows, bias, variables):
     """Weakening an L2 penalty a thousandfold moves the optimum much further exactly where nothing else holds it."""
-    data = gb.Dataset.read(CUBE[rows], coding="spin").convert(domain.name)
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3), domain, bias=bias)
+    data = gb.Dataset.read(CUBE[rows], coding="spin").convert(name_of(variables(3)))
+    model = Model.zeros(PairwiseFamily(gb.graphs.complete(3), variables, bias))
 
     basis = np.eye(model.theta.size)
     slopes = np.column_stack([costs_of(model.replace(unit), data.states).ravel() for unit in basis])
@@ -104,19 +101,11 @@ def test_agrees_with_where_the_optimiser_goes(rows, bias, domain):
     assert maximum_exists(model, data, "pseudolikelihood") == (not runs_away)
 
 
-def rows_of(states, domain):
-    """Distinct states of categories as data."""
-    coding = CategoryCoding.of_labels([tuple(range(size)) for size in domain.sizes])
-    names = tuple(f"x{i}" for i in range(states.shape[1]))
-    return gb.Dataset(states, np.ones(len(states)), None, coding, names, np.arange(len(states)))
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_pair_of_categories_that_never_meets_has_no_maximum(objective):
     """Tables are over-parameterised, and still the maximum exists exactly when every entry of a table is seen."""
-    domain = Categories((3, 2, 2))
-    model = MarkovRandomField.on_cliques([(0, 1), (1, 2)], 3, domain)
-    states = np.array(list(itertools.product(range(3), range(2), range(2))), dtype=np.int8)
-    assert maximum_exists(model, rows_of(states, domain), objective)
+    variables = Variables.categories((3, 2, 2))
+    model, states = Model.zeros(TablesFamily(Scopes([(0, 1), (1, 2)], 3), variables)), all_states(variables)
+    assert maximum_exists(model, dataset_of(states, variables), objective)
     seen = states[~((states[:, 0] == 2) & (states[:, 1] == 1))]
-    assert not maximum_exists(model, rows_of(seen, domain), objective)
+    assert not maximum_exists(model, dataset_of(seen, variables), objective)

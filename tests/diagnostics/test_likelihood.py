@@ -10,9 +10,9 @@ from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
-from gibbsian.models.layers.units import BinaryUnits, states_of
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers.annealing import AnnealedRun
-from layered_systems import all_values, random_machine, restricted, rows_of
+from layered_systems import all_codes, random_machine, restricted, rows_of
 from systems import exact_law, random_model, sampled_data
 
 
@@ -50,12 +50,12 @@ def test_interval_holds_both_estimates_when_they_stand_the_wrong_way_round(inter
 
 def test_exact_where_the_smaller_layer_is_small(rng):
     model = random_machine("spin", "binary", rng, 6, 3)
-    states = states_of(model.visible, all_values(model.visible))
-    weights = rng.dirichlet(np.ones(len(states)))
-    found = answers_about(model).log_likelihood(rows_of(model.visible, states, weights=weights), rng)
+    codes = all_codes(model.visible)
+    weights = rng.dirichlet(np.ones(len(codes)))
+    found = answers_about(model).log_likelihood(rows_of(model.visible, codes, weights=weights), rng)
     assert found.exact
     assert found.stderrs == (0.0, 0.0)
-    assert found.lower == found.upper == pytest.approx(weights @ exact_sums.log_likelihood(model, states))
+    assert found.lower == found.upper == pytest.approx(weights @ exact_sums.log_likelihood(model, codes))
     assert np.exp(found.per_row()).sum() == pytest.approx(1.0)
 
 
@@ -67,10 +67,10 @@ def test_error_of_the_mean_over_rows(rng):
 
 def test_missing_cells_are_summed_out(rng):
     model = random_machine("binary", "binary", rng, 4, 3)
-    states = states_of(model.visible, all_values(model.visible))
-    log_p = exact_sums.log_likelihood(model, states)
+    codes = all_codes(model.visible)
+    log_p = exact_sums.log_likelihood(model, codes)
     missing = np.array([[False, True, False, True]])
-    agrees = (states[:, [0, 2]] == [1, 0]).all(axis=1)
+    agrees = (codes[:, [0, 2]] == [1, 0]).all(axis=1)
     data = rows_of(model.visible, np.array([[1, 0, 0, 0]], np.int8), missing)
     found = answers_about(model).log_likelihood(data, rng)
     assert found.lower == pytest.approx(np.log(np.exp(log_p[agrees]).sum()))

@@ -27,7 +27,7 @@ from gibbsian.errors import (
 )
 from gibbsian.optimizers import Ascent
 from holes import rows_with_holes
-from systems import exact_law, random_model, sampled_data
+from systems import BINARY, exact_law, random_model, sampled_data
 
 
 # scikit-learn's checks feed continuous numbers, so the machine is told where to cut them; a penalty keeps the tiny
@@ -44,14 +44,20 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.fixture
-def fitted(rng, domain):
-    data = sampled_data(random_model(gb.graphs.complete(4), rng, domain), 300, rng)
+def fitted(rng, scores):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, scores), 300, rng)
     return gb.BoltzmannMachine(learner="mle", random_state=0).fit(data)
+
+
+def law(machine):
+    """Every row of a machine as it is written, its probability, and log Z."""
+    states, probabilities, log_partition = exact_law(machine.model_)
+    return machine.coding_.decode(states), probabilities, log_partition
 
 
 class TestAnswers:
     def test_scores_are_log_probabilities(self, fitted):
-        states, probabilities, log_partition = exact_law(fitted.model_)
+        states, probabilities, log_partition = law(fitted)
         np.testing.assert_allclose(fitted.score_samples(states), np.log(probabilities), atol=1e-12)
         assert fitted.log_partition() == pytest.approx(log_partition, abs=1e-12)
         weights = np.arange(1.0, len(states) + 1)
@@ -59,7 +65,7 @@ class TestAnswers:
         assert fitted.score(states, sample_weight=weights) == pytest.approx(expected, abs=1e-12)
 
     def test_scores_sum_missing_cells_out(self, fitted):
-        states, probabilities, _ = exact_law(fitted.model_)
+        states, probabilities, _ = law(fitted)
         row = states[5].astype(float)
         row[[1, 3]] = np.nan
         expected = probabilities[(states[:, [0, 2]] == row[[0, 2]]).all(axis=1)].sum()
@@ -67,7 +73,7 @@ class TestAnswers:
 
     def test_expectations(self, fitted):
         states, probabilities, _ = exact_law(fitted.model_)
-        expected = fitted.model_.mean_statistics(states, probabilities)
+        expected = fitted.model_.family.mean_statistics(states, probabilities)
         estimate = fitted.expect()
         np.testing.assert_allclose(estimate.value, expected, atol=1e-12)
         assert estimate.is_exact
@@ -77,7 +83,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("method", ["auto", "exact", "gibbs"])
     def test_samples_follow_the_law(self, fitted, method):
-        states, probabilities, _ = exact_law(fitted.model_)
+        states, probabilities, _ = law(fitted)
         n = 20_000
         drawn = fitted.sample(n, method=method)
         assert drawn.shape == (n, 4)
@@ -88,21 +94,23 @@ class TestAnswers:
         assert chi_square < 45
 
     def test_missing_cells_are_predicted(self, fitted):
-        states, probabilities, _ = exact_law(fitted.model_)
-        domain = fitted.model_.domain
-        row = np.array([domain.high, np.nan, domain.low, np.nan])
+        states, probabilities, _ = law(fitted)
+        low, high = fitted.coding_.labels_of(0)
+        row = np.array([high, np.nan, low, np.nan])
         match = (states[:, [0, 2]] == row[[0, 2]]).all(axis=1)
         posterior = probabilities[match] / probabilities[match].sum()
-        expected = posterior @ (states[match] == domain.high)
+        expected = posterior @ (states[match] == high)
         got = fitted.predict_proba([row])
         np.testing.assert_allclose(got[0], expected, atol=1e-12)
         filled = fitted.impute([row])[0]
-        assert filled.tolist() == np.where(expected > 0.5, domain.high, domain.low).tolist()
+        assert filled.tolist() == np.where(expected > 0.5, high, low).tolist()
 
     def test_fit_matches_the_moments_of_the_data(self, fitted, rng):
         x = fitted.sample(400, random_state=1)
         refit = gb.BoltzmannMachine(learner="mle", tol=1e-9).fit(x)
-        np.testing.assert_allclose(refit.expect().value, refit.model_.mean_statistics(x), atol=1e-8)
+        data = gb.Dataset.read(x, coding=refit.coding_)
+        expected = refit.model_.family.mean_statistics(data.states, data.weights)
+        np.testing.assert_allclose(refit.expect().value, expected, atol=1e-8)
 
     def test_own_samples_are_not_cut_again(self, rng):
         machine = gb.BoltzmannMachine(coding=gb.data.Threshold(5.0), random_state=0).fit(rng.normal(size=(200, 4)) * 10)
@@ -112,7 +120,7 @@ class TestAnswers:
         assert len(np.unique(machine.score_samples(drawn))) > 3
 
     def test_sampled_answers_do_not_depend_on_other_rows(self, rng):
-        model = random_model(gb.graphs.complete(40), rng, gb.domain.BINARY, scale=0.1)
+        model = random_model(gb.graphs.complete(40), rng, BINARY, scale=0.1)
         names = tuple(f"x{i}" for i in range(40))
         stored = gb.storage.StoredModel(model, gb.domain.as_coding("binary"), names, {"random_state": 0})
         machine = gb.BoltzmannMachine.from_stored(stored)
@@ -129,7 +137,7 @@ def test_many_missing_cells_are_predicted_exactly_on_sparse_graphs(rng):
     )
     row = np.ones(40)
     row[5:35] = np.nan
-    conditional, _ = model.given(np.flatnonzero(~np.isnan(row)), np.ones(10)).at(model.theta)
+    conditional, _ = model.given(np.flatnonzero(~np.isnan(row)), np.ones(10, int))
     expected = (gb.inference.exact(conditional).means + 1) / 2
     np.testing.assert_allclose(machine.predict_proba([row])[0, 5:35], expected, atol=1e-12)
     assert np.isfinite(machine.score([row]))
@@ -139,7 +147,7 @@ def test_many_missing_cells_of_a_dense_machine_are_sampled(rng):
     """60 missing cells of a complete graph are out of exact reach; symmetric couplings make the answer known."""
     n = 70
     graph = gb.graphs.complete(n)
-    model = gb.PairwiseModel.build(graph, np.r_[np.full(35, 0.5), np.full(35, -0.5)], np.zeros(graph.n_edges))
+    model = gb.PairwiseFamily.model(graph, np.r_[np.full(35, 0.5), np.full(35, -0.5)], np.zeros(graph.n_edges))
     machine = gb.BoltzmannMachine.from_stored(
         gb.storage.StoredModel(
             model, gb.domain.as_coding("spin"), tuple(f"x{i}" for i in range(n)), {"random_state": 0}
@@ -147,7 +155,7 @@ def test_many_missing_cells_of_a_dense_machine_are_sampled(rng):
     )
     row = np.full(n, np.nan)
     row[:10] = 1
-    expected = 1 / (1 + np.exp(-2 * model.biases[10:]))
+    expected = 1 / (1 + np.exp(-2 * model.parts.biases[10:]))
     assert np.abs(machine.predict_proba([row])[0, 10:] - expected).max() < 5 * 0.5 / np.sqrt(4000)
 
 
@@ -156,7 +164,7 @@ class TestMissingCellsInFit:
     def test_hidden_cells_at_random_keep_the_truth(self, rng):
         truth = random_model(gb.graphs.complete(4), rng, scale=0.5)
         x = sampled_data(truth, 20_000, rng)
-        cells = x.states[x.row_of].astype(float)
+        cells = 2.0 * x.states[x.row_of] - 1.0
         cells[rng.random(cells.shape) < 0.2] = np.nan
         machine = gb.BoltzmannMachine().fit(cells)
         assert machine.result_.provenance["learner"] == "mle"
@@ -255,20 +263,20 @@ class TestTables:
 
     def test_graph_by_column_names(self):
         machine = gb.BoltzmannMachine(graph=[("drinks", "smokes")]).fit(self.frame)
-        assert machine.model_.graph.edges.tolist() == [[0, 1]]
+        assert machine.model_.family.graph.edges.tolist() == [[0, 1]]
 
     def test_columns_called_by_numbers(self, x):
         machine = gb.BoltzmannMachine(graph=[(1, 0)]).fit(pd.DataFrame(x, columns=[3, 2, 1, 0]))
-        assert machine.model_.graph.edges.tolist() == [[2, 3]]
+        assert machine.model_.family.graph.edges.tolist() == [[2, 3]]
         far = gb.BoltzmannMachine(graph=[(10, 11)]).fit(pd.DataFrame(x, columns=[10, 11, 12, 13]))
-        assert far.model_.graph.edges.tolist() == [[0, 1]]
+        assert far.model_.family.graph.edges.tolist() == [[0, 1]]
         with pytest.raises(GraphError, match="99"):
             gb.BoltzmannMachine(graph=[(10, 99)]).fit(pd.DataFrame(x, columns=[10, 11, 12, 13]))
 
 
 def test_works_in_pipelines_and_grid_searches(rng):
     x = sampled_data(random_model(gb.graphs.complete(4), rng), 120, rng)
-    rows = x.states[x.row_of]
+    rows = 2 * x.states[x.row_of] - 1
     pipeline = make_pipeline(FunctionTransformer(lambda z: z), gb.BoltzmannMachine(learner="mple"))
     assert np.isfinite(pipeline.fit(rows).score(rows))
     search = GridSearchCV(gb.BoltzmannMachine(learner="mple"), {"l2": [0.001, 0.1, 100.0]}, cv=3).fit(rows)
@@ -293,7 +301,7 @@ def test_score_beyond_exact_reach_is_an_estimate_within_its_interval(rng):
 def test_conversion_of_a_machine_keeps_every_probability(fitted):
     target = "binary" if fitted.coding_.name == "spin" else "spin"
     other = fitted.convert(target)
-    states, probabilities, _ = exact_law(fitted.model_)
+    states, probabilities, _ = law(fitted)
     converted = gb.Dataset.read(states, coding=fitted.coding_).convert(target)
     np.testing.assert_allclose(np.exp(other.score_samples(converted)), probabilities, atol=1e-12)
     with pytest.raises(CodingError):
@@ -418,10 +426,10 @@ class TestBadInput:
 
 class TestStart:
     @pytest.mark.parametrize("learner", ["mle", "mple"])
-    def test_every_start_leads_to_the_same_solution(self, rng, domain, learner):
-        data = sampled_data(random_model(gb.graphs.complete(5), rng, domain, scale=0.4), 1000, rng)
+    def test_every_start_leads_to_the_same_solution(self, rng, scores, learner):
+        data = sampled_data(random_model(gb.graphs.complete(5), rng, scores, scale=0.4), 1000, rng)
         plain = gb.BoltzmannMachine(learner=learner, tol=1e-9).fit(data)
-        other = plain.convert("binary" if domain.name == "spin" else "spin")
+        other = plain.convert("binary" if plain.coding_.name == "spin" else "spin")
         for start in ("sessak-monasson", "bethe", plain, plain.model_, other):
             machine = gb.BoltzmannMachine(learner=learner, tol=1e-9, start=start).fit(data)
             np.testing.assert_allclose(machine.model_.theta, plain.model_.theta, atol=1e-6)
@@ -430,7 +438,7 @@ class TestStart:
 
     def test_bad_starts_are_named(self, rng):
         data = sampled_data(random_model(gb.graphs.complete(3), rng, scale=0.2), 100, rng)
-        other = gb.PairwiseModel.zeros(gb.graphs.grid(1, 3))
+        other = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(1, 3)))
         for start, words in (("magic", "start='magic'"), (other, "another graph"), (3, "start=3")):
             with pytest.raises(ArgumentError, match=words):
                 gb.BoltzmannMachine(start=start).fit(data)
@@ -457,7 +465,7 @@ def test_bits_do_not_depend_on_blas_threads():
 def test_a_conversion_makes_biases_and_says_so():
     machine = gb.BoltzmannMachine(bias=False).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
     converted = machine.convert("binary")
-    assert converted.model_.bias
+    assert converted.model_.family.bias
     assert converted.bias
     assert not machine.bias
     assert not machine.convert("spin").bias

@@ -15,10 +15,10 @@ def spikes(rng, n_rows=2000, n_columns=6):
 
 
 def simulated(rng, n_rows, n=10):
-    model = gb.PairwiseModel(gb.graphs.complete(n), rng.normal(size=n * (n + 1) // 2) * 0.3)
+    model = gb.Model(gb.PairwiseFamily(gb.graphs.complete(n)), rng.normal(size=n * (n + 1) // 2) * 0.3)
     sampler = as_sampler("gibbs")
     chains, _ = sampler.step(model, sampler.init(model, n_rows, rng), 30)
-    return chains.states.astype(int)
+    return 2 * chains.states.astype(int) - 1
 
 
 # -- penalties by word ------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gibbsian as gb
+from gibbsian import FullSpanFamily
 from gibbsian.answers import answers_about
 from gibbsian.errors import (
     ArgumentError,
@@ -35,7 +36,7 @@ from gibbsian.errors import (
 )
 from gibbsian.resources import memory_limit
 from gibbsian.storage import Checkpoint
-from span_fits import fit, learner_of
+from span_fits import basis_of, dense_model, dual_of, fit, learner_of, table_of
 
 
 # As for the other machines: continuous numbers are cut.
@@ -91,7 +92,7 @@ def test_every_way_to_write_two_values_is_the_same_fit(low, high, name, rng):
     machine = gb.FullSpan().fit(np.where(rows > 0, high, low))
     plain = fit((rows > 0).astype(int), np.ones(len(rows)), (2,) * 5)
     assert machine.coding_.name == name
-    assert np.array_equal(machine.model_.indices, plain.model.indices)
+    assert np.array_equal(machine.model_.family.functions, plain.model.family.functions)
     np.testing.assert_array_equal(machine.model_.theta, plain.model.theta)
     assert machine.cost_ == pytest.approx(plain.cost, abs=1e-12)
     assert machine.divergence_ == pytest.approx(plain.divergence, abs=1e-12)
@@ -100,7 +101,7 @@ def test_every_way_to_write_two_values_is_the_same_fit(low, high, name, rng):
 def test_columns_of_different_kinds_are_read_by_their_labels(rng):
     machine = gb.FullSpan().fit(hair(rng))
     assert machine.labels_ == {"tall": (False, True), "hair": ("blond", "brown", "red"), "eyes": (0, 1, 2, 3)}
-    assert machine.model_.cardinalities == (2, 3, 4)
+    assert machine.model_.variables.sizes == (2, 3, 4)
     assert set(machine.basis_.iloc[0]["variables"]) <= {"tall", "hair", "eyes"}
     assert ("hair", "eyes") in machine.basis_["variables"].tolist()
 
@@ -210,10 +211,10 @@ class TestAnswers:
     def test_gain_is_what_the_divergence_grows_by_without_the_function(self, fitted):
         table, model = fitted.basis_, fitted.model_
         place = int(np.flatnonzero(model.theta == table["theta"].iloc[1])[0])
-        without = gb.FullSpanModel(model.basis, np.delete(model.indices, place), np.delete(model.theta, place))
+        without = gb.Model(model.family.take(np.arange(model.theta.size) != place), np.delete(model.theta, place))
         means = fitted.result_.moments.mean
-        rise = (without.log_partition - np.delete(means, place) @ without.theta) - (
-            model.log_partition - means @ model.theta
+        rise = (table_of(without).log_partition - np.delete(means, place) @ without.theta) - (
+            table_of(model).log_partition - means @ model.theta
         )
         assert table["gain"].iloc[1] == pytest.approx(rise, abs=1e-10)
         assert rise > table["penalty"].iloc[1]  # or the function would have been removed
@@ -279,7 +280,7 @@ class TestOtherModels:
         with pytest.raises(ArgumentError, match="other model has the columns 'a', 'b', 'c' but this one has 'tall'"):
             machine.divergence(gb.FullSpan().fit(hair(rng).set_axis(["a", "b", "c"], axis=1)))
         with pytest.raises(ArgumentError, match=r"variables of \(2, 2\) values but this one of \(2, 3, 4\)"):
-            machine.divergence(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+            machine.divergence(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))))
         with pytest.raises(ArgumentError, match="shape"):
             machine.divergence([0.5, 0.5])
         with pytest.raises(ArgumentError, match="str is no distribution: give a fitted machine"):
@@ -391,7 +392,7 @@ def test_start_must_have_the_same_columns(rng):
     machine = gb.FullSpan().fit(parities(rng))
     with pytest.raises(ArgumentError, match="other columns or values"):
         gb.FullSpan(start=machine).fit(hair(rng))
-    with pytest.raises(ArgumentError, match="must be None, a fitted FullSpan or a FullSpanModel"):
+    with pytest.raises(ArgumentError, match="must be None, a fitted FullSpan or a model of a FullSpanFamily"):
         gb.FullSpan(start="span-newton").fit(hair(rng))
 
 
@@ -528,7 +529,7 @@ def test_a_fit_takes_no_more_memory_than_was_predicted(settings, missing, rng):
     tracemalloc.stop()
     assert ("fill" in set(machine.trace_["kind"])) == missing
     learner = learner_of("dense", l2=1.0) if settings else learner_of()
-    assert peak <= learner.memory(gb.models.SpanBasis((2,) * 18), missing=missing) + 2**20
+    assert peak <= learner.memory(basis_of((2,) * 18), missing=missing) + 2**20
 
 
 # -- all functions at once --------------------------------------------------------------------------------------------
@@ -548,12 +549,6 @@ def pierced(rows, rng, share=0.15):
     return np.where(holes, np.nan, rows.astype(float))
 
 
-def dense_model(rng, cardinalities=(2, 3, 4, 2)):
-    basis = gb.models.SpanBasis(cardinalities)
-    used = np.arange(1, basis.size)
-    return gb.FullSpanModel(basis, used, rng.normal(size=used.size) * 0.5 ** basis.orders(used))
-
-
 def test_the_estimator_finds_the_minimum_over_all_functions(rng):
     rows = noisy_parities(rng)
     machine = gb.FullSpan("span-dense", **STRENGTHS).fit(rows)
@@ -562,7 +557,7 @@ def test_the_estimator_finds_the_minimum_over_all_functions(rng):
     assert machine.cost_ == pytest.approx(plain.cost, abs=1e-12)
     assert machine.divergence_ == pytest.approx(plain.divergence, abs=1e-12)
     assert machine.result_.provenance["mdl_scale"] == 0.0
-    np.testing.assert_allclose(machine.model_.probabilities(), plain.model.probabilities(), atol=1e-9)
+    np.testing.assert_allclose(table_of(machine.model_).values, table_of(plain.model).values, atol=1e-9)
     table = machine.basis_
     assert len(table) == 63
     assert (table["penalty"] == 0).all()
@@ -581,7 +576,7 @@ def test_files_hold_a_model_of_all_functions(tmp_path, rng):
 
 def test_held_out_rows_prefer_it_where_much_is_weak():
     rng = np.random.default_rng(1)
-    rows = gb.models.SpanBasis((2,) * 7).digits(rng.choice(128, 600, p=dense_model(rng, (2,) * 7).probabilities()))
+    rows = basis_of((2,) * 7).digits(rng.choice(128, 600, p=table_of(dense_model(rng, (2,) * 7)).values))
     scores = [
         gb.FullSpan(**settings, validation_fraction=0.5, random_state=0).fit(rows).result_.held_out.score
         for settings in ({"learner": "span-dense", "l2": 0.01, "l2_growth": 2.0}, {"learner": "span-greedy"})
@@ -640,16 +635,16 @@ def test_missing_cells_are_summed_out_to_a_minimum(complete_rows, rng):
     assert len(fills) > 2
     assert (np.diff(fills["cost"]) < 1e-12).all()
     data = gb.Dataset.read(rows)
-    basis = machine.model_.basis
-    strengths = 0.01 * 2.0 ** (basis.orders(np.arange(1, 16)) - 1.0)
+    family = FullSpanFamily.dense(machine.model_.variables)
+    strengths = 0.01 * 2.0 ** (family.orders - 1.0)
 
     def cost(theta):
-        model = gb.FullSpanModel(basis, np.arange(1, 16), theta)
-        evidence = answers_about(model).log_evidence(data) - model.log_partition
+        model = gb.Model(family, theta)
+        evidence = answers_about(model).log_evidence(data) - table_of(model).log_partition
         return -np.average(evidence, weights=data.weights) + 0.5 * strengths @ theta**2
 
     theta = np.zeros(15)
-    theta[machine.model_.indices - 1] = machine.model_.theta
+    theta[machine.model_.family.functions - 1] = machine.model_.theta
     assert minimize(cost, theta).fun == pytest.approx(cost(theta), abs=1e-6)
 
 
@@ -889,7 +884,7 @@ def test_a_hidden_variable_explains_what_columns_share(n_components, tmp_path, r
     rows = two_classes(rng)
     machine = gb.FullSpan(n_components=n_components, random_state=0).fit(rows)
     assert machine.result_.converged
-    assert machine.model_.cardinalities == (2, 2, 2, 2, 2, n_components)
+    assert machine.model_.variables.sizes == (2, 2, 2, 2, 2, n_components)
     shares = machine.transform(rows)
     assert shares.shape == (400, n_components)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
@@ -936,10 +931,10 @@ def with_causes():
 class TestSeveralHiddenVariables:
     def test_answers_are_sums_over_the_joint_table(self, with_causes):
         machine, rows, _ = with_causes
-        assert machine.model_.cardinalities == (2,) * 6 + (2, 3)
+        assert machine.model_.variables.sizes == (2,) * 6 + (2, 3)
         assert machine.result_.converged
         assert "the best of 3 starts" in machine.result_.reason
-        joint = machine.model_.probabilities().reshape(64, 2, 3)
+        joint = table_of(machine.model_).values.reshape(64, 2, 3)
         place = (rows == "yes") @ 2 ** np.arange(5, -1, -1)
         np.testing.assert_allclose(machine.score_samples(rows), np.log(joint.sum(axis=(1, 2)))[place], atol=1e-12)
         given = joint / joint.sum(axis=(1, 2), keepdims=True)
@@ -960,7 +955,7 @@ class TestSeveralHiddenVariables:
         machine, _, _ = with_causes
         drawn, hidden = machine.sample(4000, return_hidden=True, random_state=1)
         assert drawn.shape == (4000, 6)
-        joint = machine.model_.probabilities().reshape(64, 2, 3).sum(axis=0)
+        joint = table_of(machine.model_).values.reshape(64, 2, 3).sum(axis=0)
         seen = np.bincount(hidden @ [3, 1], minlength=6).reshape(2, 3) / 4000
         np.testing.assert_allclose(seen, joint, atol=0.04)
 
@@ -1013,8 +1008,8 @@ def test_l1_by_itself_keeps_every_mean_within_its_strength(tmp_path, rng):
     basis = machine.basis_
     np.testing.assert_allclose(np.abs(basis["dual"] - basis["data_dual"]), 0.03, atol=1e-5)
     assert (np.sign(basis["data_dual"] - basis["dual"]) == np.sign(basis["theta"])).all()
-    functions = machine.model_.basis.values(np.arange(machine.model_.basis.size), rows)
-    assert np.abs(functions.mean(axis=0) - machine.model_.dual()).max() < 0.03 + 1e-5
+    functions = machine.model_.family.basis.values(np.arange(64), rows)
+    assert np.abs(functions.mean(axis=0) - dual_of(machine.model_)).max() < 0.03 + 1e-5
     penalty = 0.03 * np.abs(machine.model_.theta).sum()
     assert machine.cost_ == pytest.approx(machine.divergence_ + penalty, abs=1e-12)
     assert len(gb.FullSpan("span-l1", l1=0.3).fit(rows).basis_) < len(basis)

@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gibbsian as gb
 from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden, without_hidden
 from gibbsian.diagnostics.evidence import log_evidence_interval
-from gibbsian.domain import BINARY
 from gibbsian.errors import (
     ArgumentError,
     ConstantColumnError,
@@ -25,7 +24,7 @@ from gibbsian.errors import (
 )
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.inference.posterior import log_evidence
-from systems import exact_law
+from systems import BINARY, exact_law
 
 XOR = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 25)
 
@@ -103,14 +102,14 @@ def moved(machine, theta):
 
 
 def visible_law(machine):
-    """The states of the columns with their probabilities, and the probabilities of upper hidden units given them."""
+    """The rows of the columns, as users write them, with their probabilities, and those of upper hidden units."""
     states, probabilities, _ = exact_law(machine.model_)
     n = len(machine.names_)
     columns, place = np.unique(states[:, :n], axis=0, return_inverse=True)
     law = np.bincount(place.ravel(), probabilities)
-    upper = states[:, n:] == machine.model_.domain.high
+    upper = states[:, n:] == 1
     given = np.array([np.bincount(place.ravel(), probabilities * unit) for unit in upper.T]).T / law[:, None]
-    return columns, law, given
+    return machine.coding_.decode(columns), law, given
 
 
 class TestAnswers:
@@ -137,12 +136,12 @@ class TestAnswers:
         row = columns[-1].astype(float)
         row[2] = np.nan
         alike = (columns[:, :2] == row[:2]).all(axis=1)
-        upper = columns[:, 2] == machine.model_.domain.high
+        upper = columns[:, 2] == 1
         filled = machine.predict_proba([row])
         assert filled.shape == (1, 3)
         assert filled[0, 2] == pytest.approx(law[alike & upper].sum() / law[alike].sum(), abs=1e-12)
         assert machine.impute([row]).shape == (1, 3)
-        assert (machine.impute([row])[0, 2] == machine.model_.domain.high) == (filled[0, 2] > 0.5)
+        assert (machine.impute([row])[0, 2] == 1) == (filled[0, 2] > 0.5)
 
     def test_samples_follow_the_law_of_the_columns(self, machine):
         columns, law, given = visible_law(machine)
@@ -153,7 +152,7 @@ class TestAnswers:
         counts = np.bincount(at, minlength=len(law))
         assert np.all(np.abs(counts / len(drawn) - law) < 5 * np.sqrt(law / len(drawn)))
         most = int(law.argmax())
-        share = (hidden[at == most] == machine.model_.domain.high).mean(axis=0)
+        share = (hidden[at == most] == 1).mean(axis=0)
         assert np.all(np.abs(share - given[most]) < 5 * np.sqrt(0.25 / counts[most]))
 
     def test_free_energy_and_its_bound(self, machine):
@@ -176,18 +175,17 @@ class TestAnswers:
     def test_pseudo_score_is_of_each_column_given_the_others(self, machine):
         columns, law, _ = visible_law(machine)
         place = {tuple(state): k for k, state in enumerate(columns.tolist())}
-        domain, expected = machine.model_.domain, 0.0
+        (low, high), expected = machine.coding_.labels_of(0), 0.0
         for k, i in itertools.product(range(len(columns)), range(3)):
             other = columns[k].copy()
-            other[i] = domain.low + domain.high - other[i]
+            other[i] = low + high - other[i]
             expected += np.log(law[k] / (law[k] + law[place[tuple(other.tolist())]]))
         assert machine.pseudo_score(columns) == pytest.approx(expected / len(columns), abs=1e-12)
         of_two = [
-            law[(columns[:, [0, 2]] == pair).all(axis=1)].sum()
-            for pair in itertools.product([domain.high], [domain.low, domain.high])
+            law[(columns[:, [0, 2]] == pair).all(axis=1)].sum() for pair in itertools.product([high], [low, high])
         ]
         given_two = machine.pseudo_score([[1, np.nan, 1]])  # the sum over the present cells, x1 summed out
-        first = law[(columns[:, [0, 2]] == [domain.low, domain.high]).all(axis=1)].sum()
+        first = law[(columns[:, [0, 2]] == [low, high]).all(axis=1)].sum()
         assert given_two == pytest.approx(2 * np.log(of_two[1]) - np.log(sum(of_two)) - np.log(of_two[1] + first))
 
     def test_intervals_hold_the_score(self, machine):
@@ -200,8 +198,7 @@ class TestAnswers:
         columns, law, _ = visible_law(machine)
         target = "binary" if machine.coding_.name == "spin" else "spin"
         other = machine.convert(target)
-        codes = machine.model_.domain.to_codes(columns)
-        written = other.model_.domain.from_codes(codes)
+        written = other.coding_.decode(columns == 1)
         np.testing.assert_allclose(np.exp(other.score_samples(written)), law, atol=1e-12)
         assert other.hidden_names_ == machine.hidden_names_
 
@@ -241,9 +238,8 @@ class TestOutOfReach:
         np.testing.assert_array_equal(machine.transform(rows[1:]), probabilities[1:])
 
     def test_annealed_evidence_brackets_the_exact_one(self, rng):
-        model = gb.PairwiseModel.build(
-            gb.graphs.complete(18), rng.normal(size=18), rng.normal(scale=0.2, size=153), BINARY
-        )
+        biases, couplings = rng.normal(size=18), rng.normal(scale=0.2, size=153)
+        model = gb.PairwiseFamily.model(gb.graphs.complete(18), biases, couplings, BINARY)
         states = rng.integers(0, 2, (4, 3)).astype(object)
         data = gb.Dataset.read(np.hstack([states, np.full((4, 15), None)]), coding="binary")
         exact = log_evidence(model, data)

@@ -21,7 +21,9 @@ from gibbsian.errors import (
     GraphError,
     MaximumDoesNotExistError,
 )
+from gibbsian.models.scopes import Scopes
 from gibbsian.storage import Checkpoint, StoredModel, write_model
+from systems import exact_law
 
 
 # As for the pairwise machine: continuous numbers are cut, and a penalty keeps tiny tables finite.
@@ -39,13 +41,8 @@ def test_scikit_learn_checks(estimator, check):
 
 def law(machine):
     """Every state of a machine as it is written, its probability, and log Z."""
-    model = machine.model_
-    sizes = model.domain.cardinalities(model.n_variables)
-    codes = np.array(list(itertools.product(*map(range, sizes))), dtype=np.int8)
-    states = model.domain.from_codes(codes)
-    weights = model.log_weights(states)
-    log_partition = np.logaddexp.reduce(weights)
-    return machine.coding_.decode(states), np.exp(weights - log_partition), log_partition
+    states, probabilities, log_partition = exact_law(machine.model_)
+    return machine.coding_.decode(states), probabilities, log_partition
 
 
 def potts_rows(rng, n_rows=300):
@@ -94,7 +91,7 @@ class TestAnswers:
     def test_expectations(self, fitted):
         rows, probabilities, _ = law(fitted)
         states = gb.Dataset.read(rows, coding=fitted.coding_)
-        expected = fitted.model_.mean_statistics(states.states[states.row_of], probabilities)
+        expected = fitted.model_.family.mean_statistics(states.states[states.row_of], probabilities)
         np.testing.assert_allclose(fitted.expect().value, expected, atol=1e-10)
 
     def test_exact_samples_follow_the_law(self, fitted):
@@ -114,7 +111,7 @@ class TestAnswers:
         match = [k for k, other in enumerate(rows) if other[0] == row[0] and (other[2:] == row[2:]).all()]
         posterior = probabilities[match] / probabilities[match].sum()
         got = fitted.predict_proba([list(row)])[0]
-        if fitted.model_.domain.two_valued:
+        if fitted.model_.variables.two_valued:
             assert got[1] == pytest.approx(posterior[1], abs=1e-10)
         else:
             np.testing.assert_allclose(got[1][: len(posterior)], posterior, atol=1e-10)
@@ -128,7 +125,7 @@ class TestAnswers:
         )
         again.fit(data)
         np.testing.assert_allclose(
-            again.expect().value, again.model_.mean_statistics(data.states, data.weights), atol=1e-6
+            again.expect().value, again.model_.family.mean_statistics(data.states, data.weights), atol=1e-6
         )
 
     def test_files_give_the_same_machine(self, fitted, tmp_path):
@@ -197,9 +194,9 @@ class TestHigherOrder:
     def test_cliques_by_name_or_number(self):
         frame = pd.DataFrame(self.rows, columns=["a", "b", "c"])
         machine = gb.HigherOrderBoltzmannMachine(cliques=[("c", "a"), (0, 1, 2)], bias=False).fit(frame)
-        assert machine.model_.cliques == ((0, 2), (0, 1, 2))
+        assert machine.model_.family.scopes == ((0, 2), (0, 1, 2))
         with_biases = gb.HigherOrderBoltzmannMachine(cliques=[("c", "a")]).fit(frame)
-        assert with_biases.model_.cliques == ((0,), (1,), (2,), (0, 2))
+        assert with_biases.model_.family.scopes == ((0,), (1,), (2,), (0, 2))
         for cliques, words in (
             ([("a", "z")], "'z'"),
             ([(0, 5)], "5, which the data does not have"),
@@ -221,7 +218,7 @@ class TestHigherOrder:
         np.testing.assert_allclose(other.score_samples(2 * self.rows - 1), machine.score_samples(self.rows), atol=1e-10)
 
     def test_orders_beyond_the_columns_and_bad_ones(self):
-        assert gb.HigherOrderBoltzmannMachine(order=9).fit(self.rows).model_.order == 3
+        assert gb.HigherOrderBoltzmannMachine(order=9).fit(self.rows).model_.family.scopes.sizes.max() == 3
         with pytest.raises(ArgumentError, match="order=0"):
             gb.HigherOrderBoltzmannMachine(order=0).fit(self.rows)
         with pytest.raises(ArgumentError, match="no cliques"):
@@ -269,7 +266,8 @@ class TestPotts:
         assert norm == pytest.approx(np.linalg.norm(table.to_numpy()))
         assert machine.strongest_couplings(1).values.tolist() == [["hair", "eyes", norm]]
         corrected = machine.strongest_couplings(apc=True)["norm"].to_numpy()
-        np.testing.assert_allclose(np.sort(corrected), np.sort(machine.model_.coupling_norms(apc=True)))
+        norms = machine.model_.family.coupling_norms(machine.model_.theta, apc=True)
+        np.testing.assert_allclose(np.sort(corrected), np.sort(norms))
 
     def test_two_values_give_the_pairwise_machine(self, rng):
         rows = np.where(rng.random((400, 4)) < [0.4, 0.5, 0.6, 0.5], 1, -1)
@@ -293,7 +291,7 @@ class TestPotts:
             np.testing.assert_allclose(other.model_.theta, machine.model_.theta, atol=1e-12)
         cube = np.eye(4)[codes]
         of_cube = gb.PottsMachine(l2=0.01).fit(cube)
-        assert of_cube.model_.domain.sizes == (4, 4, 4)
+        assert of_cube.model_.variables.sizes == (4, 4, 4)
         assert of_cube.score(cube) == pytest.approx(of_codes.score(codes), abs=0.05)
         assert of_dummies.names_ == ("tall", "hair", "eyes")
         assert of_dummies.score(dummies) == pytest.approx(machine.score(frame), abs=1e-12)
@@ -377,11 +375,11 @@ class TestPotts:
 
 
 def test_a_model_without_a_machine_is_read_by_storage(tmp_path):
-    model = gb.MarkovRandomField.zeros(gb.graphs.complete(3))
+    model = gb.Model.zeros(gb.TablesFamily(Scopes([(0,), (1, 2)], 3)))
     write_model(tmp_path / "m.gibbs", StoredModel(model, gb.domain.as_coding("spin"), ("a", "b", "c")))
-    with pytest.raises(FileFormatError, match="MarkovRandomField, which no estimator learned"):
+    with pytest.raises(FileFormatError, match="a TablesFamily, which no estimator learned"):
         gb.load(tmp_path / "m.gibbs")
-    assert gb.storage.read_model(tmp_path / "m.gibbs").model.scopes == model.scopes
+    assert gb.storage.read_model(tmp_path / "m.gibbs").model.family.scopes == model.family.scopes
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.IdentifierWarning")

@@ -88,7 +88,7 @@ def test_several_states_and_what_does_not_go_together(votes):
 
 
 def test_large_machines_are_annealed_under_a_bound(rng):
-    model = gb.PairwiseModel.build(gb.graphs.complete(60), None, rng.normal(size=1770) / 60**0.5)
+    model = gb.PairwiseFamily.model(gb.graphs.complete(60), None, rng.normal(size=1770) / 60**0.5)
     machine = gb.BoltzmannMachine(coding="spin", l2=1.0, max_iter=1).fit(rng.choice([-1, 1], (30, 60)))
     machine.model_ = model
     found = machine.most_probable(random_state=0)

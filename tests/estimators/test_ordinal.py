@@ -10,29 +10,28 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError
-from gibbsian.models import OrdinalModel
 
 CODING = CategoryCoding.of_levels([(0, 1, 2, 3), ("low", "mid", "high"), ("F", "M"), (1, 2, 5)])
 COUPLINGS = np.array([0.5, -0.8, 0.0, 0.4, 0.3, -0.6])
 
 
-def truth() -> OrdinalModel:
-    zeros = OrdinalModel.zeros(gb.graphs.complete(4), CODING.domain)
+def truth() -> gb.Model[gb.OrdinalFamily]:
+    family = gb.PotentialsFamily.ordinal(gb.graphs.complete(4), gb.Variables.ordinal(CODING.domain.values))
     levels = np.array([0.2, 0.4, -0.3, 0.5, -0.2, 0.3, 0.1, -0.4])
-    return zeros.replace(np.concatenate([levels, COUPLINGS]))
+    return gb.Model(family, np.concatenate([levels, COUPLINGS]))
 
 
 def test_weights_are_levels_and_products_of_scores():
     model = truth()
     states = np.array(list(itertools.product(range(4), range(3), range(2), range(3))), np.int8)
     scores = np.column_stack([np.array(CODING.domain.values[j])[states[:, j]] for j in range(4)])
-    levels = sum(model.biases[j][states[:, j]] for j in range(4))
+    levels = sum(np.append(0.0, model.parts.levels[j])[states[:, j]] for j in range(4))
     pairs = list(itertools.combinations(range(4), 2))
     products = sum(w * scores[:, i] * scores[:, j] for w, (i, j) in zip(COUPLINGS, pairs, strict=True))
     np.testing.assert_allclose(model.log_weights(states), levels + products, atol=1e-12)
     log_z = np.logaddexp.reduce(levels + products)
     assert gb.inference.exact(model).log_partition == pytest.approx(log_z, abs=1e-10)
-    assert model.coupling_matrix[0, 2] == model.coupling_matrix[2, 0] == COUPLINGS[1]
+    np.testing.assert_array_equal(model.parts.couplings, COUPLINGS)
 
 
 def test_a_coupling_is_the_log_odds_ratio_of_levels_a_unit_apart():

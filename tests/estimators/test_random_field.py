@@ -9,16 +9,16 @@ import gibbsian as gb
 from cli_runner import answer, printed, refused
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning, MaximumDoesNotExistError
-from gibbsian.models import Potential, PotentialField
+from gibbsian.models import Potential, Quadrature, QuadratureFamily
 
 TRUTH = np.array([0.3, -0.5, 0.8])
 SETTINGS = {"potentials": "bias,square,product", "graph": "grid:2x2", "tied": True, "n_nodes": 12}
 
 
 def continuous_rows(n_rows, rng, support=("interval", -1.0, 1.0)):
-    domain = Continuum(*support, 20)
-    field = PotentialField.build(["bias", "square", "product"], gb.graphs.grid(2, 2), domain, theta=TRUTH)
-    return gb.answers.answers_about(field).sample(n_rows, rng)[0]
+    variables = Quadrature.of(Continuum(*support, 20), 4)
+    family = QuadratureFamily.build(["bias", "square", "product"], variables, gb.graphs.grid(2, 2))
+    return gb.answers.answers_about(gb.Model(family, TRUTH)).sample(n_rows, rng)[0]
 
 
 @pytest.mark.parametrize("learner", ["mle", "mple", "smci", gb.learners.SMCI(region="s2")], ids=str)
@@ -34,7 +34,7 @@ def test_continuous_parameters_are_recovered(rng, learner):
     )
     assert machine.result_.converged
     assert (np.abs(machine.model_.theta - TRUTH) < 4.5 * spread).all()
-    assert machine.coding_.domain == data.domain
+    assert machine.coding_.domain == data.coding.domain
 
 
 def test_a_gaussian_field_is_the_normal_distribution(rng):
@@ -132,7 +132,7 @@ def test_a_lattice_from_the_command_line(rng, tmp_path):
     assert found["size"]["parameters"] == 3
     assert "equal" in printed("show", model)
     machine = gb.load(model)
-    equal = np.mean([(rows[:, i] == rows[:, j]).sum() for i, j in machine.model_.graph.edges]) / 150
+    equal = np.mean([(rows[:, i] == rows[:, j]).sum() for i, j in machine.model_.family.graph.edges]) / 150
     assert machine.expect().value[2] / 7 == pytest.approx(equal, abs=1e-5)
     assert answer("score", model, path)["rows"] == 150
 
@@ -167,8 +167,8 @@ def test_missing_numbers_are_filled_by_their_conditional_means(leaning):
 
 @pytest.mark.parametrize("theta", [[0.3, -2.0, 1.5], [1.0, -0.2, -1.0]], ids=["inside", "at the border"])
 def test_the_largest_density_is_climbed_to(theta):
-    box = gb.domain.Continuum("interval", -1.0, 1.0)
-    field = gb.models.PotentialField.build(["bias", "square", "product"], gb.graphs.complete(2), box, theta=theta)
+    box = Quadrature.of(Continuum("interval", -1.0, 1.0), 2)
+    field = gb.Model(QuadratureFamily.build(["bias", "square", "product"], box, gb.graphs.complete(2)), theta)
     points = np.linspace(-1, 1, 401)
     every = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
     machine = gb.MarkovRandomFieldMachine("bias,square,product", support=(-1, 1), tied=True)

@@ -32,8 +32,8 @@ from gibbsian.models.layers.units import (
     CategoricalUnits,
     GaussianUnits,
     SpinUnits,
+    codes_of,
     count_states,
-    states_of,
 )
 from gibbsian.storage import Checkpoint
 from layered_systems import all_values, bits, restricted, small_machine
@@ -60,11 +60,11 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def enumerated(model) -> tuple[np.ndarray, np.ndarray]:
-    """All visible states and their exact log-probabilities, summed from joint energies."""
+    """The codes of all visible rows and their exact log-probabilities, summed from joint energies."""
     v, h = map(all_values, model.family.layers)
     pairs = np.repeat(v, len(h), axis=0), np.tile(h, (len(v), 1))
     weights = model.family.log_weights_of_values(model.parts, pairs).reshape(len(v), len(h))
-    return states_of(model.family.layers[0], v), logsumexp(weights, axis=1) - logsumexp(weights)
+    return codes_of(model.family.layers[0], v), logsumexp(weights, axis=1) - logsumexp(weights)
 
 
 class TestDropIn:

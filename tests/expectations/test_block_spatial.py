@@ -10,7 +10,7 @@ from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
 from gibbsian.expectations.block_chains import spatial_moments
 from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
-from gibbsian.models.layers.units import states_of
+from gibbsian.models.layers.units import codes_of
 from layered_systems import all_values, joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]
@@ -89,14 +89,14 @@ def test_conditional_costs_are_differences_of_log_weights(rng, visible, hidden, 
 def test_pseudolikelihood_is_the_product_of_conditional_laws(rng, visible, hidden):
     model = random_machine(visible, hidden, rng, 4, 3, scale=0.4)
     layer = model.visible
-    states = states_of(layer, all_values(layer))
-    log_p = log_likelihood(model, states)
-    expected = np.zeros(len(states))
+    codes = codes_of(layer, all_values(layer))
+    log_p = log_likelihood(model, codes)
+    expected = np.zeros(len(codes))
     for unit in range(layer.n_units):
-        others = np.delete(states, unit, axis=1)
+        others = np.delete(codes, unit, axis=1)
         same = (others[:, None] == others).all(axis=2)
         expected += log_p - np.log(same @ np.exp(log_p))
-    np.testing.assert_allclose(log_pseudolikelihood(model, states), expected, atol=1e-11)
+    np.testing.assert_allclose(log_pseudolikelihood(model, codes), expected, atol=1e-11)
 
 
 def test_phase_is_registered_and_follows_the_model(rng):

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations import ForestAround, Neighbourhood, PlanarAround, region_sums, spatial_statistics
 from gibbsian.expectations.region_sums import conditional_tables, plan_region
-from systems import all_states, exact_law, random_model
+from systems import BINARY, SPINS, exact_law, random_model
 
 GRID = gb.graphs.grid(3, 4)
 
@@ -53,9 +52,8 @@ def _as_given(rule):
     ],
 )
 def test_pfaffians_are_the_sums_by_elimination(model, region, rng, monkeypatch):
-    given = random_model(GRID, rng, BINARY if model == "binary" else SPIN, bias=model != "spin without biases")
-    factors = given.factors()
-    codes = (all_states(12)[rng.integers(2**12, size=20)].T > 0).astype(np.intp)
+    given = random_model(GRID, rng, BINARY if model == "binary" else SPINS, bias=model != "spin without biases")
+    factors, codes = given.family.factors(given.theta), rng.integers(0, 2, size=(12, 20))
     for target in ((5,), (5, 1)):
         tables = conditional_tables(factors, plan_region(factors, target, tuple(region)), codes)
         monkeypatch.setattr(region_sums, "MOST_CELLS", 4)
@@ -72,7 +70,7 @@ def test_wide_regions_are_summed_and_those_that_are_not_planar_refused(rng, monk
     graph = gb.graphs.grid(6, 6)
     model = random_model(graph, rng, bias=False)
     targets = gb.expectations.GivenRegions({(0, 1): range(36)})
-    estimate = spatial_statistics(model, rng.choice([-1, 1], (3, 36)), targets)
+    estimate = spatial_statistics(model, rng.integers(0, 2, (3, 36)), targets)
     assert estimate.value[0] == pytest.approx(gb.inference.exact(model).moments[0], abs=1e-12)
     with pytest.raises(TooExpensiveError, match="choose a smaller region"):
         gb.expectations.plan_regions(random_model(graph, rng), everything)

@@ -7,7 +7,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood, PlanarAround
-from gibbsian.expectations.regions import as_rule, csr_targets, independent_sets
+from gibbsian.expectations.regions import as_rule, csr_targets, edge_strengths, independent_sets
 
 GRAPHS = {
     "grid": gb.graphs.grid(4, 5),
@@ -163,16 +163,16 @@ def test_strengths_of_pairs_are_couplings_in_every_model(rng):
     graph = gb.graphs.random(8, 0.5, random_state=0)
     couplings = rng.normal(size=graph.n_edges)
     pairs = {tuple(edge): w for edge, w in zip(graph.edges.tolist(), couplings, strict=True)}
-    pairwise = gb.PairwiseModel.build(graph, rng.normal(size=8), couplings)
-    products = gb.models.HigherOrderModel.build(pairs, 8)
-    assert pairwise.edge_strengths == pytest.approx(np.abs(couplings))
-    assert products.edge_strengths == pytest.approx(np.abs(couplings))
+    pairwise = gb.PairwiseFamily.model(graph, rng.normal(size=8), couplings)
+    products = gb.ProductsFamily.model(pairs, 8)
+    for model in (pairwise, products):
+        assert edge_strengths(model.family, model.family.factors(model.theta)) == pytest.approx(np.abs(couplings))
 
 
-def test_strengths_sum_over_the_factors_of_an_edge(rng, domain):
-    model = gb.models.HigherOrderModel.build({(0, 1): -1.0, (0, 1, 2): 3.0, (1, 2, 3): 0.5, (3,): 9.0}, 4, domain)
-    expected = []
-    for i, j in model.graph.edges.tolist():
-        tables = [factor.table for factor in model.factors().factors if {i, j} <= set(factor.nodes)]
+def test_strengths_sum_over_the_factors_of_an_edge(rng, scores):
+    model = gb.ProductsFamily.model({(0, 1): -1.0, (0, 1, 2): 3.0, (1, 2, 3): 0.5, (3,): 9.0}, 4, scores)
+    factors, expected = model.family.factors(model.theta), []
+    for i, j in model.family.graph.edges.tolist():
+        tables = [factor.table for factor in factors.factors if {i, j} <= set(factor.nodes)]
         expected.append(sum((table.max() - table.min()) / 2 for table in tables))
-    assert model.edge_strengths == pytest.approx(expected)
+    assert edge_strengths(model.family, factors) == pytest.approx(expected)

@@ -16,12 +16,14 @@ from gibbsian.expectations.convergence import sweep
 from gibbsian.expectations.table_regions import combine
 from systems import random_model
 
+FOUR = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(1, 4)))
+
 
 # -- states -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("value", [0.9, 257, -129, np.inf])
 def test_no_number_is_changed(value):
     with pytest.raises(CodingError, match=r"samples holds .* or a Dataset"):
-        Samples(np.array([[1.0, value]])).check(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+        Samples(np.array([[1.0, value]])).check(random_model(gb.graphs.complete(2), np.random.default_rng(0)))
 
 
 def test_missing_cells_and_words_are_refused():
@@ -33,7 +35,7 @@ def test_missing_cells_and_words_are_refused():
 
 def test_real_values_come_in_through_a_dataset():
     coding = CategoryCoding.of_values((0.0, 0.5, 1.0), n_variables=2)
-    model = gb.HigherOrderModel.build({(0,): 0.3, (0, 1): 0.5}, 2, coding.domain)
+    model = gb.ProductsFamily.model({(0,): 0.3, (0, 1): 0.5}, 2, gb.Variables.ordinal([(0.0, 0.5, 1.0)] * 2))
     codes = np.array([[0, 1], [2, 2], [1, 0], [1, 0]], np.int8)
     numbers = coding.decode(codes)
     with pytest.raises(CodingError, match="Dataset"):
@@ -64,7 +66,7 @@ def test_unusable_weights_are_refused(settings, match):
 
 def test_repeats_count_as_rows(rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
-    states, repeats = rng.choice([-1, 1], (5, 6)).astype(np.int8), np.array([3, 1, 2, 1, 4])
+    states, repeats = rng.integers(0, 2, (5, 6)), np.array([3, 1, 2, 1, 4])
     together = spatial_statistics(model, Samples(states, repeats=repeats))
     apart = spatial_statistics(model, Samples(np.repeat(states, repeats, axis=0)))
     assert together.value == pytest.approx(apart.value, abs=1e-13)
@@ -80,7 +82,7 @@ def test_groups_of_equal_weight_count_as_one_each():
 @pytest.mark.parametrize("rest", [0.0, 1e-300, 1e-12])
 def test_weight_in_one_hand_tells_nothing_of_the_error(rest, rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
-    states = rng.choice([-1, 1], (4, 6)).astype(np.int8)
+    states = rng.integers(0, 2, (4, 6))
     samples = Samples(states, np.array([1.0, rest, rest, rest]))
     for region in (1, [1, "s2"]):
         estimate = spatial_statistics(model, samples, region)
@@ -149,9 +151,8 @@ def test_keys_of_a_mapping_have_no_order():
     ],
 )
 def test_unusable_regions_are_refused(region, match):
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
     with pytest.raises(ArgumentError, match=match):
-        plan_regions(model, region)
+        plan_regions(FOUR, region)
 
 
 # -- functions --------------------------------------------------------------------------------------------------------
@@ -171,19 +172,17 @@ def test_unusable_regions_are_refused(region, match):
     ],
 )
 def test_unusable_functions_are_refused(function, nodes, match):
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
     with pytest.raises(ArgumentError, match=match):
-        expect_of(model, function, nodes, np.ones((3, 4)))
+        expect_of(FOUR, function, nodes, np.ones((3, 4)))
 
 
 def test_functions_without_a_signature_are_called():
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
-    assert expect_of(model, max, [0, 1], np.ones((3, 4))).value == pytest.approx(0.5)
+    assert expect_of(FOUR, max, [0, 1], np.ones((3, 4))).value == pytest.approx(0.5)
 
 
 def test_several_regions_of_a_function_must_be_named():
     with pytest.raises(ArgumentError, match="region is an empty list"):
-        expect_of(gb.PairwiseModel.zeros(gb.graphs.grid(1, 4)), lambda x: x, 0, np.ones((3, 4)), [])
+        expect_of(FOUR, lambda x: x, 0, np.ones((3, 4)), [])
 
 
 def test_chains_are_dealt_out_by_shares():

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN, Categories
+from gibbsian import ProductsFamily, TablesFamily, Variables
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations import Samples, compiled_regions, expect_of, plan_regions, spatial_statistics
 from gibbsian.expectations.compiled_regions import CliquePlan, PairwisePlan
-from gibbsian.expectations.regions import as_rule
+from gibbsian.expectations.regions import as_rule, edge_strengths
 from gibbsian.expectations.spatial import _OnCluster
 from gibbsian.expectations.table_regions import TablePlan, contraction_of, least_squares_coefficients
-from gibbsian.models import HigherOrderModel, MarkovRandomField, PottsModel
-from systems import random_model, sampled_data
+from systems import BINARY, SPINS, random_model, random_model_of, sampled_data
 
 REGIONS = [0, 1, "s2", 2, "forest"]
 
@@ -34,17 +33,18 @@ def with_theta(model, rng, scale=0.7):
 
 def models(rng):
     sparse, dense = gb.graphs.grid(2, 4), gb.graphs.random(8, 0.6, random_state=5)
-    mixed = Categories((3, 2, 4, 2, 3))
+    mixed = Variables.categories((3, 2, 4, 2, 3))
+    values = ProductsFamily.of_order(5, 3, Variables.ordinal([(-1, 0, 1)] * 5))
     small = gb.graphs.random(5, 0.6, random_state=1)
     return {
-        "pairwise spin": random_model(sparse, rng, SPIN),
+        "pairwise spin": random_model(sparse, rng, SPINS),
         "pairwise binary": random_model(dense, rng, BINARY),
-        "pairwise without biases": random_model(dense, rng, SPIN, bias=False),
-        "third order spin": with_theta(HigherOrderModel.zeros(dense, SPIN), rng),
-        "third order binary": with_theta(HigherOrderModel.zeros(dense, BINARY), rng),
-        "third order values": with_theta(HigherOrderModel.of_order(5, 3, Categories.of_values((-1, 0, 1), 5)), rng),
-        "potts": with_theta(PottsModel.zeros(small, mixed), rng),
-        "tables": with_theta(MarkovRandomField.zeros(small, mixed), rng),
+        "pairwise without biases": random_model(dense, rng, SPINS, bias=False),
+        "third order spin": random_model_of("products", dense, rng, SPINS, 0.7),
+        "third order binary": random_model_of("products", dense, rng, BINARY, 0.7),
+        "third order values": with_theta(gb.Model.zeros(values), rng),
+        "potts": random_model_of("potts", small, rng, mixed, 0.7),
+        "tables": random_model_of("tables", small, rng, mixed, 0.7),
     }
 
 
@@ -57,25 +57,26 @@ def model(request, rng):
 
 
 def random_states(model, n_samples, rng):
-    sizes = model.domain.cardinalities(model.n_variables)
-    return model.domain.from_codes(rng.integers(0, sizes, size=(n_samples, model.n_variables)))
+    return rng.integers(0, model.variables.sizes, size=(n_samples, model.n_variables))
+
+
+def strengths_of(model):
+    return edge_strengths(model.family, model.family.factors(model.theta))
 
 
 def explicit_values(model, samples, region_of):
     """Conditional expectations of all statistics, shape (n_samples, n_statistics), by summing over every region."""
-    contraction = contraction_of(model)
-    regions = as_rule(region_of).regions(model.graph, contraction.targets, model.edge_strengths)
-    sizes = model.domain.cardinalities(model.n_variables)
+    contraction, sizes = contraction_of(model.family), model.variables.sizes
+    regions = as_rule(region_of).regions(model.family.graph, contraction.targets, strengths_of(model))
     values = np.empty((len(samples), model.theta.size))
     for places, region in zip(contraction.statistics, regions, strict=True):
         inside = list(region)
         assignments = np.array(list(itertools.product(*(range(sizes[i]) for i in inside))), dtype=np.int8)
         for m, sample in enumerate(samples):
-            codes = np.repeat(model.domain.to_codes(sample)[None], len(assignments), axis=0)
-            codes[:, inside] = assignments
-            states = model.domain.from_codes(codes)
+            states = np.repeat(sample[None], len(assignments), axis=0)
+            states[:, inside] = assignments
             log_weights = model.log_weights(states)
-            values[m, places] = model.mean_statistics(states, np.exp(log_weights - log_weights.max()))[places]
+            values[m, places] = model.family.mean_statistics(states, np.exp(log_weights - log_weights.max()))[places]
     return values
 
 
@@ -104,13 +105,13 @@ def random_parameters(size, rng):
     return rng.choice([-50.0, -31.0, -3.0, 0.0, 0.2, 40.0, 50.0], size=size)
 
 
-def exact_in_decimals(cliques, theta, domain, sample, region, clique):
+def exact_in_decimals(cliques, theta, variables, sample, region, clique):
     """E[product over a clique | rest] with 60 digits."""
     with localcontext() as context:
         context.prec = 60
-        top, bottom = Decimal(0), Decimal(0)
-        for assignment in itertools.product([domain.low, domain.high], repeat=len(region)):
-            state = dict(enumerate(sample.tolist())) | dict(zip(region, assignment, strict=True))
+        top, bottom, own = Decimal(0), Decimal(0), variables.scores_of(sample[None]).astype(int)[0].tolist()
+        for assignment in itertools.product(map(int, variables.scores[0]), repeat=len(region)):
+            state = dict(enumerate(own)) | dict(zip(region, assignment, strict=True))
             exponent = sum(
                 (Decimal(w) * math.prod(state[i] for i in c) for c, w in zip(cliques, theta.tolist(), strict=True)),
                 Decimal(0),
@@ -123,27 +124,23 @@ def exact_in_decimals(cliques, theta, domain, sample, region, clique):
 
 @pytest.mark.parametrize("region", [1, "s2", 2, "forest"])
 @pytest.mark.parametrize("order", [2, 3])
-def test_is_right_for_weights_of_fifty(order, region, domain, rng):
+def test_is_right_for_weights_of_fifty(order, region, scores, rng):
     graph = gb.graphs.random(7, 0.6, random_state=2)
-    if order == 2:
-        model = gb.PairwiseModel(graph, random_parameters(7 + graph.n_edges, rng), domain)
-        cliques = [*((i,) for i in range(7)), *map(tuple, graph.edges.tolist())]
-    else:
-        model = HigherOrderModel.zeros(graph, domain)
-        model, cliques = model.replace(random_parameters(model.theta.size, rng)), list(model.cliques)
-    regions = as_rule(region).regions(model.graph, cliques, model.edge_strengths)
+    family = gb.PairwiseFamily(graph, scores) if order == 2 else ProductsFamily.on_graph(graph, scores)
+    model, cliques = gb.Model(family, random_parameters(family.n_parameters, rng)), family.scopes
+    regions = as_rule(region).regions(family.graph, cliques, strengths_of(model))
     states = random_states(model, 3, rng)
     for state in states:
         estimate = spatial_statistics(model, state[None], region)
         expected = [
-            exact_in_decimals(cliques, model.theta, domain, state, inside, clique)
+            exact_in_decimals(cliques, model.theta, model.variables, state, inside, clique)
             for clique, inside in zip(cliques, regions, strict=True)
         ]
         assert estimate.value == pytest.approx(expected, abs=1e-12)
 
 
-def test_couplings_that_underflow_are_right(domain):
-    model = gb.PairwiseModel.build(gb.graphs.complete(3), [0.0, 0.0, 0.0], [-900.0, 400.0, 450.0], domain)
+def test_couplings_that_underflow_are_right(scores):
+    model = gb.PairwiseFamily.model(gb.graphs.complete(3), [0.0, 0.0, 0.0], [-900.0, 400.0, 450.0], scores)
     states = random_states(model, 8, np.random.default_rng(3))
     for region in (1, "s2"):
         estimate = spatial_statistics(model, states, region)
@@ -153,9 +150,9 @@ def test_couplings_that_underflow_are_right(domain):
 
 
 @pytest.mark.long
-def test_hubs_with_thousands_of_neighbours(domain, rng):
+def test_hubs_with_thousands_of_neighbours(scores, rng):
     star = gb.graphs.from_edges([(0, i) for i in range(1, 1500)], 1500)
-    model = random_model(star, rng, domain, scale=0.05)
+    model = random_model(star, rng, scores, scale=0.05)
     states = random_states(model, 3, rng)
     truth = gb.inference.exact(model).moments
     for region in ("s2", gb.expectations.ForestAround(1500)):
@@ -171,9 +168,9 @@ def test_a_region_of_everything_is_exact(model, rng):
     assert estimate.stderr == pytest.approx(0.0, abs=1e-13)
 
 
-def test_a_tree_is_summed_exactly_by_messages(domain, rng):
+def test_a_tree_is_summed_exactly_by_messages(scores, rng):
     tree = gb.graphs.from_networkx(networkx.random_labeled_tree(25, seed=3))
-    model = random_model(tree, rng, domain, scale=1.0)
+    model = random_model(tree, rng, scores, scale=1.0)
     estimate = spatial_statistics(model, random_states(model, 2, rng), "forest")
     assert estimate.value == pytest.approx(gb.inference.exact(model).moments, abs=1e-12)
 
@@ -260,11 +257,11 @@ def test_unusable_samples_are_refused(settings, match):
 
 def test_samples_must_be_states_of_the_model(rng):
     model = random_model(gb.graphs.grid(2, 2), rng)
-    with pytest.raises(ArgumentError, match="3 variables but the model has 4"):
+    with pytest.raises(ArgumentError, match="rows of 4 variables"):
         spatial_statistics(model, np.ones((5, 3)))
-    with pytest.raises(CodingError, match="spin"):
+    with pytest.raises(CodingError, match="holds -1 for variable 1"):
         spatial_statistics(model, np.array([[1, -1, 0, 1]]))
-    potts = PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))
+    potts = gb.Model.zeros(TablesFamily.potts(gb.graphs.complete(2), Variables.categories((2, 3))))
     with pytest.raises(CodingError):
         spatial_statistics(potts, np.array([[2, 0]]))
     data = gb.Dataset.read([[1, -1, 1, float("nan")], [1, 1, -1, -1]], coding="spin")
@@ -304,13 +301,13 @@ def test_expectation_uses_the_data(rng):
 
 
 def test_too_wide_regions_are_refused_before_any_sum():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(40))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(40)))
     with pytest.raises(TooExpensiveError, match="choose a smaller region"):
         plan_regions(model, 2)
 
 
 def test_regions_are_cut_to_what_is_connected():
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 6))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(1, 6)))
     plan = plan_regions(model, {(0,): (0, 1, 4, 5)})
     assert plan.regions[0][0].region == (0, 1)
 
@@ -321,9 +318,9 @@ def test_expectations_of_any_function(model, rng):
     marginal = gb.inference.exact(model).marginal(nodes)
     states = gb.inference.exact(model).sample(3000, rng)
     weights = rng.normal(size=marginal.shape)
-    if model.domain.two_valued or model.domain.values is not None:
-        levels = [numbers.tolist() for numbers in model.domain.levels(model.n_variables)]
-        function = lambda *x: weights[tuple(levels[i].index(v) for i, v in zip(nodes, x, strict=True))]  # noqa: E731
+    if model.variables.scores is not None:
+        scores = model.variables.scores
+        function = lambda *x: weights[tuple(scores[i].index(v) for i, v in zip(nodes, x, strict=True))]  # noqa: E731
     else:
         function = lambda *x: weights[x]  # noqa: E731
     for region in (0, 1, "s2", [1, "s2", "forest"]):

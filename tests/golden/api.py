@@ -22,24 +22,27 @@ from gibbsian.answers.decisions import bayes_decision, column_probabilities, joi
 from gibbsian.answers.modes import Search
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
-from gibbsian.domain import BINARY, REALS, SPIN, Categories, CategoryCoding, Continuum, RealCoding
+from gibbsian.domain import Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learners import LEARNERS, as_learner
-from gibbsian.models import MODELS, BinaryUnits, CategoricalUnits, GaussianUnits, Potential, SpinUnits, StackFamily
-from gibbsian.models.family import FAMILIES, Model
-from gibbsian.models.layers.belief_network import BeliefNetworkFamily
-from gibbsian.models.layers.units import domain_of
-from gibbsian.models.mixtures.base import MixtureFamily
-from gibbsian.models.potentials import POTENTIALS
-from gibbsian.models.variables import Variables
+from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, SpanBasis, Variables
+from gibbsian.models.base import Layered, Mixture, keeps
+from gibbsian.models.scopes import Scopes
 from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
 from gibbsian.optimizers import OPTIMIZERS
 from gibbsian.samplers import SAMPLERS
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
 
-LAYERS = {"0/1": BinaryUnits, "-1/+1": SpinUnits}
+LAYERS = {"0/1": gb.models.BinaryUnits, "-1/+1": gb.models.SpinUnits}
+# families that the table has by another word; of Potts models it speaks besides
+WORDS = {
+    "products": "higher-order",
+    "tables": "markov-random-field",
+    "potentials": "potential-field",
+    "quadrature": "continuous-field",
+}
 
 
 def registered() -> dict[str, set[str]]:
@@ -57,7 +60,7 @@ def registered() -> dict[str, set[str]]:
         "layer sampler": LAYER_SAMPLERS,
     }
     found = {kind: set(registry.names()) for kind, registry in registries.items()}
-    return {**found, "model": {*MODELS, *FAMILIES}, "potential": set(POTENTIALS)}
+    return {**found, "model": {WORDS.get(name, name) for name in FAMILIES}, "potential": set(POTENTIALS)}
 
 
 # == models of given parameters =======================================================================================
@@ -65,7 +68,7 @@ def build(family: str, parts: dict[str, Any], values: Any, temperature: float = 
     """Return a model: `values` says what the columns hold, `parts` are its parameters by name, or arrays."""
     if family in BUILDERS:
         return BUILDERS[family](parts, values, temperature, **options)
-    blank = _blank(family, parts, values, **options)
+    blank = Model.zeros(_family(family, parts, values, **options))
     places = {name: place for place, name in enumerate(names_of(blank))}
     theta = np.zeros(len(places))
     for name, value in parts.items():
@@ -73,41 +76,38 @@ def build(family: str, parts: dict[str, Any], values: Any, temperature: float = 
     return blank.replace(theta / temperature)
 
 
-def _domain(values: Any) -> Any:
-    """Return the values of variables: "0/1", "-1/+1", ("interval", low, high), ("normal", mean, sd), sizes, scores."""
+def _variables(values: Any, n: int) -> Variables:
+    """Return variables: "0/1", "-1/+1", ("interval", low, high), ("normal", mean, sd), sizes or scores."""
     if isinstance(values, str):
-        return {"0/1": BINARY, "-1/+1": SPIN}[values]
+        return {"0/1": Variables.binary, "-1/+1": Variables.spins}[values](n)
     if isinstance(values[0], str):
-        return Continuum({"normal": "gaussian"}.get(values[0], values[0]), *values[1:])
-    if np.ndim(values[0]):
-        return Categories(tuple(len(scores) for scores in values), tuple(map(tuple, values)))
-    return Categories(tuple(values))
+        return Quadrature.of(Continuum({"normal": "gaussian"}.get(values[0], values[0]), *values[1:]), n)
+    return Variables.ordinal(values) if np.ndim(values[0]) else Variables.categories(values)
 
 
-def _blank(family: str, parts: dict[str, Any], values: Any, n: int, **options: Any) -> Any:
-    """Return a model with the structure that the names of its parameters tell."""
-    domain = _domain(values)
+def _family(family: str, parts: dict[str, Any], values: Any, n: int, **options: Any) -> Any:
+    """Return the family with the structure that the names of its parameters tell."""
+    variables = _variables(values, n)
     if family in ("potential-field", "continuous-field"):
         given = [Potential(name, scopes=scopes, tied=tied) for name, scopes, tied in options["potentials"]]
-        return gb.PotentialField.build(given, domain=domain, n_variables=n)
+        kind = gb.models.QuadratureFamily if family == "continuous-field" else gb.PotentialsFamily
+        return kind.build(given, variables)
     if family == "ordinal":
         edges = [re.findall(r"\d+", name)[:2] for name in parts if name.startswith("product")]
-        return MODELS.factory(family).zeros(_graph(n, edges), domain)
+        return gb.PotentialsFamily.ordinal(_graph(n, edges), variables)
     if family == "full-span":
-        sizes = domain.cardinalities(n)
         digits = np.array([[int(digit) for digit in re.findall(r"\d+", name)] for name in parts])
-        indices = gb.models.SpanBasis(tuple(sizes.tolist())).indices(digits)
-        return gb.FullSpanModel.build(sizes, indices, np.zeros(len(indices)), domain, **options)
-    scopes = sorted({tuple(int(i) for i in re.findall(r"x(\d+)", name)) for name in parts}, key=lambda s: (len(s), s))
+        basis = SpanBasis(variables)
+        return gb.FullSpanFamily(basis, basis.numbers(digits), **options)
+    scopes = Scopes.sorted((map(int, re.findall(r"x(\d+)", name)) for name in parts), n)
     if family == "higher-order":
-        return gb.HigherOrderModel(n, scopes, np.zeros(len(scopes)), domain)
+        return gb.ProductsFamily(scopes, variables)
     if family == "markov-random-field":
-        return gb.MarkovRandomField.on_cliques(scopes, n, domain)
+        return gb.TablesFamily(scopes, variables)
     graph = _graph(n, [scope for scope in scopes if len(scope) == 2])
     if family == "pairwise":
-        size = graph.n_edges + n * any(len(scope) == 1 for scope in scopes)
-        return gb.PairwiseModel(graph, np.zeros(size), domain, size > graph.n_edges, **options)
-    return MODELS.factory(family).zeros(graph, domain)
+        return gb.PairwiseFamily(graph, variables, any(len(scope) == 1 for scope in scopes), **options)
+    return gb.TablesFamily.potts(graph, variables)
 
 
 def _graph(n: int, edges: Any) -> Any:
@@ -116,46 +116,43 @@ def _graph(n: int, edges: Any) -> Any:
 
 def names_of(model: Any) -> list[str]:
     """Return the natural name of each parameter, in the layout of theta."""
-    kind = type(model.family).registered_name
-    if kind in ("pairwise", "higher-order"):
-        return ["*".join(f"x{i}" for i in product) for product in model.products]
-    if kind in ("potts", "markov-random-field"):
-        scopes, shapes = model.layout.scopes, model.layout.shapes
-        cells = ((scope, codes) for scope, shape in zip(scopes, shapes, strict=True) for codes in np.ndindex(*shape))
+    kind, family = type(model.family).registered_name, model.family
+    if kind in ("pairwise", "products"):
+        return ["*".join(f"x{i}" for i in product) for product in family.scopes]
+    if kind == "tables":
+        tables = zip(family.scopes, family.shapes, strict=True)
+        cells = ((scope, codes) for scope, shape in tables for codes in np.ndindex(*shape))
         return [",".join(f"x{i}={code}" for i, code in zip(*cell, strict=True)) for cell in cells]
-    if kind in ("ordinal", "potential-field", "continuous-field"):
-        return _names_of_terms(model.structure)
+    if kind in ("ordinal", "potentials", "quadrature"):
+        labels = (family.at_nodes if kind == "quadrature" else family).labels
+        scopes = (f"({','.join(map(str, label.scope))})" if label.scope else "" for label in labels)
+        return [f"{label.potential}{scope}{label.number or '[0]'}" for label, scope in zip(labels, scopes, strict=True)]
     if kind == "full-span":
-        return [f"phi({','.join(map(str, row))})" for row in model.basis.digits(model.indices).tolist()]
+        return [f"phi({','.join(map(str, row))})" for row in family.basis.digits(family.functions).tolist()]
     if kind == "gaussian":
-        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.family.graph.edges.tolist()]
+        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in family.graph.edges.tolist()]
         return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
-    widths = [layer.width for layer in model.family.layers]
+    widths = [layer.width for layer in family.layers]
     units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]
     pairs = [f"{a}*{b}" for lower, upper in itertools.pairwise(units) for a in lower for b in upper]
     return [*itertools.chain(*units), *pairs]
-
-
-def _names_of_terms(structure: Any) -> list[str]:
-    names = [""] * structure.n_parameters
-    for term in structure.terms:
-        for number, place in enumerate(term.places):
-            own = f"{term.name}({','.join(map(str, term.scope))})[{number}]"
-            names[place] = f"{term.name}[{number}]" if names[place] else own
-    return names
 
 
 def _layer(kind: Any, n_units: int) -> Any:
     """Return a layer of units: "0/1", "-1/+1", ("normal", deviations) or the sizes of categories."""
     if isinstance(kind, str):
         return LAYERS[kind](n_units)
-    return GaussianUnits(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalUnits(list(kind))
+    return (
+        gb.models.GaussianUnits(n_units, tuple(kind[1]))
+        if kind[0] == "normal"
+        else gb.models.CategoricalUnits(list(kind))
+    )
 
 
 def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any) -> Any:
-    blank = StackFamily(tuple(_layer(kind, n) for kind, n in layers)).build()
-    theta = np.array([parts[name] for name in names_of(blank)], dtype=float)
-    return blank.family.at(theta, 1.0 / temperature)
+    family = gb.models.StackFamily(tuple(_layer(kind, n) for kind, n in layers))
+    theta = np.array([parts[name] for name in names_of(Model.zeros(family))], dtype=float)
+    return family.at(theta, 1.0 / temperature)
 
 
 def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
@@ -164,11 +161,11 @@ def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any)
         for place, pair in enumerate(itertools.pairwise(layers))
     ]
     units = (machines[0].family.layers[0], *(machine.family.layers[1] for machine in machines))
-    return Model(BeliefNetworkFamily(units), np.concatenate([machine.theta for machine in machines]))
+    return Model(gb.models.BeliefNetworkFamily(units), np.concatenate([machine.theta for machine in machines]))
 
 
 def _layered(model: Any) -> bool:
-    return hasattr(model.family, "layers")
+    return keeps(model.family, Layered)
 
 
 def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
@@ -217,29 +214,32 @@ BUILDERS = {
 # == rows of codes ====================================================================================================
 def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
     """Return rows of codes, or of numbers, as the model reads them; None is a missing cell."""
-    kind = type(model.family).registered_name
+    variables = _columns_of(model)
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
     missing = np.isnan(cells)
-    domain = domain_of(model.family.layers[0]) if _layered(model) else getattr(model, "domain", REALS)
-    if kind == "categorical-mixture":
-        domain = Categories(model.family.columns.sizes)
-    if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
-        states = domain.from_codes(np.where(missing, 0, cells).astype(np.int8))
-    else:
-        states = np.where(missing, 0.5 if kind == "continuous-field" else 0.0, cells)
-    if kind == "vmf-mixture":
+    states = np.where(missing, 0.5 if isinstance(variables, Quadrature) else 0.0, cells)
+    if type(model.family).registered_name == "vmf-mixture":
         states = states / np.linalg.norm(states, axis=1, keepdims=True)
+    states = states if variables.real else states.astype(np.int8)
     shown = missing if missing.any() else None
-    return Dataset.of_states(states, _coding(domain), missing=shown, sample_weight=weights)
+    return Dataset.of_states(states, _coding(variables), missing=shown, sample_weight=weights)
 
 
-def _coding(domain: Any) -> Any:
-    if getattr(domain, "two_valued", False):
-        return domain.name
-    if isinstance(domain, Categories):
-        labels = domain.values or tuple(tuple(range(size)) for size in domain.sizes)
-        return CategoryCoding(labels, domain)
-    return RealCoding(domain) if isinstance(domain, Continuum) else "real"
+def _columns_of(model: Any) -> Variables:
+    """Return the values of the columns of data."""
+    if _layered(model):
+        return model.family.layers[0].variables
+    return model.variables.take(range(model.n_variables - model.n_hidden))
+
+
+def _coding(variables: Variables) -> Any:
+    if isinstance(variables, Quadrature):
+        return RealCoding(variables.support)
+    if variables.real:
+        return "real"
+    n, labels = len(variables), variables.scores or tuple(map(tuple, map(range, variables.sizes)))
+    named = {Variables.binary(n): "binary", Variables.spins(n): "spin"}
+    return named.get(variables) or CategoryCoding(labels, Categories(variables.sizes, variables.scores))
 
 
 def _each(data: Dataset, by_state: Any) -> np.ndarray:
@@ -337,7 +337,7 @@ def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
 
 def _with_hidden(model: Any, data: Dataset) -> Dataset:
     """Return the rows with the hidden units after their columns, missing."""
-    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not _layered(model) else data
+    return _ask(model).completed(data) if model.n_hidden and not _layered(model) else data
 
 
 def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
@@ -362,12 +362,9 @@ def curvature(model: Any, data: Dataset, name: str) -> Any:
 def mode(model: Any, data: Dataset, n: int = 1, joint: bool = False) -> Any:
     """The rows with missing cells at their most probable values, as codes, and log-weights."""
     found = _ask(model).most_probable(data, Search(_rng(), n_states=n), joint)
-    rows = np.asarray(found.rows)
-    discrete = hasattr(data.domain, "sizes") or data.domain.two_valued
-    codes = data.domain.to_codes(rows) if discrete else rows
     order = slice(None) if n > 1 else data.row_of
     extra = {"hidden": np.asarray(found.hidden)[order]} if joint else {}
-    return {"rows": codes[order], "log weights": np.asarray(found.log_weights)[order], **extra}
+    return {"rows": np.asarray(found.rows)[order], "log weights": np.asarray(found.log_weights)[order], **extra}
 
 
 def _queries(model: Any) -> Queries:
@@ -391,8 +388,8 @@ def mutual_information(model: Any, data: Any, one: tuple[int, ...], other: tuple
 def divergence(model: Any, data: Any, other: Any) -> list[float]:
     """KL forward and backward, and Jensen-Shannon."""
     second = build(**other)
-    sizes = second.domain.cardinalities(second.n_variables)
-    return [float(each) for each in _queries(model).divergence(_ask(second).joint(), [np.arange(q) for q in sizes])]
+    codes = [np.arange(size) for size in second.variables.sizes]
+    return [float(each) for each in _queries(model).divergence(_ask(second).joint(), codes)]
 
 
 def decide(model: Any, data: Dataset, columns: tuple[int, ...], losses: Any) -> Any:
@@ -410,19 +407,26 @@ def joint_cells(model: Any, data: Dataset, columns: tuple[int, ...]) -> Any:
 
 def conditioned(model: Any, data: Any, given: dict[int, int]) -> Any:
     """The moments of the other variables, and the log-weight that is taken out."""
-    rest, constant = model.given(list(given), list(given.values())).at(model.theta)
+    rest, constant = model.given(list(given), list(given.values()))
     found = gb.inference.exact(rest)
     return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.moments.tolist())}
 
 
 def recoded(model: Any, data: Any, values: str) -> dict[str, float]:
     """The same distribution over other numbers, and the constant of its log-weights."""
-    other, constant = model.to_domain(_domain(values))
+    other, constant = model.family.recode(model.theta, _variables(values, model.n_variables))
     return {"constant": constant, **natural(other)}
 
 
 def gauge(model: Any, data: Any) -> dict[str, float]:
-    """The natural parameters in the gauge in which they are reported."""
+    """The natural parameters in the gauge in which they are reported; of tables, with one over every part of them."""
+    if type(model.family).registered_name == "tables":
+        parts = (itertools.combinations(scope, k + 1) for scope in model.family.scopes for k in range(len(scope)))
+        whole, known = (
+            gb.TablesFamily(Scopes.sorted(itertools.chain(*parts), model.n_variables), model.variables),
+            natural(model),
+        )
+        model = Model(whole, np.array([known.get(name, 0.0) for name in names_of(Model.zeros(whole))]))
     return natural(model.canonical())
 
 
@@ -433,7 +437,7 @@ def strengths(model: Any, data: Any) -> Any:
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
-    return model.coupling_norms(apc=apc)
+    return model.family.coupling_norms(model.theta, apc)
 
 
 def bound_on_modes(model: Any, data: Any) -> float:
@@ -624,7 +628,7 @@ class Fitted:
         if kind == "machine-mixture":
             parts = [_named(one, one.theta) for one in model.family.models_at(model.theta)]
             return {"weights": model.parts.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
-        if isinstance(model.family, MixtureFamily):
+        if keeps(model.family, Mixture):
             parts = model.parts._asdict()
             return {"means": parts["means"]} if kind == "k-means" else parts
         if kind == "belief-network":
@@ -727,7 +731,7 @@ FITTED_QUESTIONS = {
     "log partition": lambda fitted: float(fitted.estimator.log_partition()),
     "energy": lambda fitted: float(fitted.estimator.energy_),
     "labels": lambda fitted: fitted.estimator.labels_,
-    "functions": lambda fitted: np.sort(fitted.model.indices),
+    "functions": lambda fitted: np.sort(fitted.model.family.functions),
     "cost": lambda fitted: float(fitted.estimator.cost_),
     "label probabilities": _predict_labels,
     "coupling norms": lambda fitted: np.asarray(fitted.estimator.coupling_norms(apc=True)),
@@ -782,8 +786,9 @@ def _summary(states: np.ndarray, discrete: bool) -> list[float]:
 
 
 def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -> list[float]:
-    states = np.asarray(_ask(model).sample(n, rng, method, **how)[0])
-    return _summary(states, not np.issubdtype(states.dtype, np.floating))
+    rows, variables = _ask(model).sample(n, rng, method, **how)[0], _columns_of(model)
+    spins = not variables.real and variables == Variables.spins(len(variables))
+    return _summary(variables.scores_of(rows) if spins else rows, not variables.real)
 
 
 def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:

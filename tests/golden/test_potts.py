@@ -19,7 +19,7 @@ L2 = 0.02  # the penalty is (l2 / 2) times the sum of squares
 def edges_by_strength(machine):
     """Pairs of columns, the largest corrected norm first."""
     model = machine.model_
-    return model.graph.edges[np.argsort(-model.coupling_norms(apc=True))]
+    return model.family.graph.edges[np.argsort(-model.family.coupling_norms(model.theta, apc=True))]
 
 
 def test_a_chain_is_recovered(shared_data):
@@ -46,7 +46,7 @@ def test_mean_field_reaches_its_published_precision(shared_data):
     coding = gb.data.Labels(list(range(21)))
     data = gb.Dataset.read(family["x"], sample_weight=family["weights"], coding=coding)
     model = gb.PottsMachine(learner="mean-field", l2=1.0).fit(data).model_
-    i, j = model.graph.edges.T
+    i, j = model.family.graph.edges.T
     distance = family["heavy_distance"][i, j]
-    scores = np.where((j - i > 4) & np.isfinite(distance), model.coupling_norms(apc=True), -np.inf)
+    scores = np.where((j - i > 4) & np.isfinite(distance), model.family.coupling_norms(model.theta, apc=True), -np.inf)
     assert np.mean(distance[np.argsort(-scores)[:53]] < 8.0) > 0.97

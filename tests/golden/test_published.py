@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import gibbsian as gb
-from systems import all_states
+from systems import BINARY, all_states
 
 
 @pytest.mark.parametrize("table", ["scotus_rehnquist", "alaska_court", "california_assembly_blocs", "spdr_sectors"])
@@ -27,7 +27,7 @@ def test_maximum_likelihood_of_eight_votes_agrees_with_an_independent_optimiser(
     machine = gb.BoltzmannMachine(learner="mle", l2=0).fit(x)
     # nothing of gibbsian below: the likelihood by its definition, SciPy's trust-region Newton
     i, j = np.triu_indices(8, 1)
-    states = (all_states(8).astype(float) + 1) / 2
+    states = all_states(BINARY(8)).astype(float)
     statistics = np.hstack([states, states[:, i] * states[:, j]])
     target = np.hstack([x, x[:, i] * x[:, j]]).mean(axis=0)
 

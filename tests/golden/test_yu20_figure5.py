@@ -31,7 +31,7 @@ def errors(name, regions):
     total = {region: np.zeros(len(SIZES)) for region in regions}
     for _ in range(N_TRIALS):
         graph = draw_graph(name, rng)
-        model = gb.PairwiseModel.build(graph, rng.uniform(-0.2, 0.2, 20), rng.uniform(-0.3, 0.3, graph.n_edges))
+        model = gb.PairwiseFamily.model(graph, rng.uniform(-0.2, 0.2, 20), rng.uniform(-0.3, 0.3, graph.n_edges))
         engine = gb.inference.exact(model)
         truth = covariances(graph, engine.moments)
         for place, size in enumerate(SIZES):

@@ -6,6 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.learners import as_learner, run
 from gibbsian.optimizers import Ascent
+from systems import dataset_of
 
 GRID = gb.graphs.grid(4, 5)
 STEPS = 600  # the paper's curves are level well before its 2,000
@@ -15,7 +16,8 @@ def one_data_set(matched: bool, seed: int) -> gb.Dataset:
     rng = np.random.default_rng(seed)
     graph = GRID if matched else gb.graphs.complete(20)
     theta = np.concatenate([rng.uniform(-0.2, 0.2, 20), rng.uniform(-0.3, 0.3, graph.n_edges)])
-    return gb.Dataset.read(gb.inference.exact(gb.PairwiseModel(graph, theta)).sample(50, rng), coding="spin")
+    model = gb.Model(gb.PairwiseFamily(graph), theta)
+    return dataset_of(gb.inference.exact(model).sample(50, rng), model.variables)
 
 
 def learners(copies):
@@ -35,13 +37,13 @@ def test_chains_beat_fixed_samples_and_copies_help(matched):
     errors: dict[str, list[float]] = {}
     for seed in range(3):
         data = one_data_set(matched, seed)
-        start = gb.PairwiseModel.zeros(GRID)
+        start = gb.Model.zeros(gb.PairwiseFamily(GRID))
         best = run(as_learner("mle"), start, data, np.random.default_rng(0), tol=1e-6)
         if np.abs(best.model.theta).max() > 10:
             continue  # the maximum of the likelihood is at infinity
         for name, learner in learners((1, 10)).items():
             fitted = run(learner, start, data, np.random.default_rng(seed), max_iter=STEPS)
-            error = np.abs(fitted.model.couplings - best.model.couplings).mean()
+            error = np.abs(fitted.model.parts.couplings - best.model.parts.couplings).mean()
             errors.setdefault(name, []).append(float(error))
     mean = {name: float(np.mean(values)) for name, values in errors.items()}
     for kind in ("1", "s2"):

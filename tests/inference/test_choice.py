@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import BINARY
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Cost, Elimination, Enumeration, ExactAnswers, conditional, exact, predict_cost
-from systems import ask
+from systems import BINARY, ask
 
 
 def zeros(graph):
-    return gb.PairwiseModel.zeros(graph)
+    return gb.Model.zeros(gb.PairwiseFamily(graph))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_cost_reads_well():
 def test_conditional_is_the_ratio_of_marginals(engine):
     rng = np.random.default_rng(2)
     graph = gb.graphs.grid(3, 4)
-    model = gb.PairwiseModel.build(graph, rng.normal(size=12), rng.normal(size=17), BINARY)
+    model = gb.PairwiseFamily.model(graph, rng.normal(size=12), rng.normal(size=17), BINARY)
     rest, constant = conditional(model, [7, 2], [1, 0])
     joint = ask(engine, model).marginal([7, 2, 5])[1, 0]
     np.testing.assert_allclose(rest.marginal([4]), joint / joint.sum(), atol=1e-12)  # node 5 is the fourth of the rest
@@ -78,9 +77,9 @@ def test_conditional_is_the_ratio_of_marginals(engine):
 
 def test_conditional_checks_its_arguments():
     model = zeros(gb.graphs.complete(3))
-    with pytest.raises(ArgumentError, match=r"values=\[0\] must be -1 or 1 \(spin\)"):
-        conditional(model, [1], [0])
-    with pytest.raises(ArgumentError, match="one value for each"):
+    with pytest.raises(ArgumentError, match="codes gives -1 to variable 1: its codes are 0 to 1"):
+        conditional(model, [1], [-1])
+    with pytest.raises(ArgumentError, match="give one for each of 2 nodes"):
         conditional(model, [0, 1], [1])
     with pytest.raises(ArgumentError, match="leave at least one free"):
         conditional(model, [0, 1, 2], [1, 1, 1])

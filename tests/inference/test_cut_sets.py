@@ -10,9 +10,9 @@ from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ClampedExact
 from gibbsian.inference import cut_sets
 from gibbsian.inference.cut_sets import split_by_cut
-from gibbsian.inference.posterior import Listed, OneByOne, log_evidence, split_rows
+from gibbsian.inference.posterior import EnumeratedRows, OneByOne, log_evidence, split_rows
 from holes import holed
-from systems import random_model
+from systems import dataset_of, name_of, random_model
 
 RESTRICTED = [(i, j) for i in range(5) for j in range(5, 9)]
 GRAPHS = {
@@ -27,13 +27,13 @@ GRAPHS = {
 
 
 @pytest.fixture(params=GRAPHS)
-def system(request, domain, rng):
+def system(request, scores, rng):
     """A model at T = 1.4, and rows of which four columns are hidden and a fifth of the other cells missing."""
     graph = GRAPHS[request.param]
-    model = random_model(graph, rng, domain, scale=0.7)
-    states = domain.from_codes(rng.integers(0, 2, (40, graph.n_nodes)).astype(np.int8))
+    model = random_model(graph, rng, scores, scale=0.7)
+    states = rng.integers(0, 2, (40, graph.n_nodes)).astype(np.int8)
     share, hidden = (0.1, range(3)) if graph.n_nodes > 9 else (0.2, range(5, 9))
-    return model, holed(gb.Dataset.read(states, coding=domain.name), rng, share, hidden)
+    return model, holed(dataset_of(states, model.variables), rng, share, hidden)
 
 
 def expectation(model, data):
@@ -56,7 +56,7 @@ def test_evidence_statistics_and_probabilities(system):
     assert estimate.parts["log_partition"].value == pytest.approx(np.average(evidence, weights=data.weights), abs=1e-11)
     light, cuts, _ = split_rows(model.family, data.states, data.missing)
     if model.n_variables < 10:
-        listed = Listed(model.family, data.states[light], data.missing[light])
+        listed = EnumeratedRows(model.family, data.states[light], data.missing[light])
         found, expected = (rows.cell_probabilities(model.theta) for rows in (cuts, listed))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -83,8 +83,8 @@ def test_no_cut_is_needed_between_cells_that_do_not_interact(system):
     """The rest of the missing cells has no edge inside, and no cell is in the cut set for nothing."""
     model, data = system
     light, cuts, heavy = split_by_cut(model.family, data.states, data.missing)
-    joined = model.coupling_matrix != 0
-    for r in range(cuts.n_rows):
+    joined = model.family.graph.matrix(model.parts.couplings) != 0
+    for r in range(len(cuts.present)):
         cells, k = cuts.cells[cuts.pointers[r] : cuts.pointers[r + 1]], cuts.n_cut[r]
         assert not joined[np.ix_(cells[k:], cells[k:])].any()
         assert joined[np.ix_(cells[:k], cells)].any(axis=1).all()
@@ -93,33 +93,32 @@ def test_no_cut_is_needed_between_cells_that_do_not_interact(system):
 
 
 @pytest.mark.parametrize("scale", [5.0, 50.0, 500.0])
-def test_strong_fields_stay_finite_and_right(domain, rng, scale):
-    model = random_model(gb.graphs.complete(7), rng, domain, scale=scale)
-    states = domain.from_codes(rng.integers(0, 2, (20, 7)).astype(np.int8))
-    data = holed(gb.Dataset.read(states, coding=domain.name), rng, 0.3, hidden=[4, 5, 6])
+def test_strong_fields_stay_finite_and_right(scores, rng, scale):
+    model = random_model(gb.graphs.complete(7), rng, scores, scale=scale)
+    states = rng.integers(0, 2, (20, 7)).astype(np.int8)
+    data = holed(dataset_of(states, model.variables), rng, 0.3, hidden=[4, 5, 6])
     evidence, statistics = row_by_row(model, data)
     np.testing.assert_allclose(log_evidence(model, data), evidence, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(expectation(model, data).value, statistics, atol=1e-9)
 
 
-def test_models_without_biases_and_many_hidden_units(domain, rng):
+def test_models_without_biases_and_many_hidden_units(scores, rng):
     """Two thousand hidden units: the product of their sums would overflow."""
     graph = gb.graphs.from_edges([(0, j) for j in range(1, 2001)], 2001)
-    model = gb.PairwiseModel.zeros(graph, domain, bias=False)
-    model = model.replace(rng.normal(size=2000))
-    present = np.array([domain.low, domain.high])
-    data = gb.Dataset.read(np.column_stack([present, np.full((2, 2000), np.nan)]), coding=domain.name)
-    fields = present[:, None] * model.theta
-    levels = np.array([domain.low, domain.high])
+    model = random_model(graph, rng, scores, scale=1.0, bias=False)
+    levels, gap = model.variables.levels[0], model.family.gap
+    holes = np.column_stack([levels, np.full((2, 2000), np.nan)])
+    data = gb.Dataset.read(holes, coding=name_of(model.variables))
+    fields = levels[:, None] * model.theta
     expected = np.logaddexp(fields * levels[0], fields * levels[1])
     order = np.argsort(data.states[:, 0])
     np.testing.assert_allclose(log_evidence(model, data)[order], expected.sum(axis=1), rtol=1e-13)
-    means = levels[0] + domain.gap / (1 + np.exp(-domain.gap * fields))
-    np.testing.assert_allclose(expectation(model, data).value, (present[:, None] * means).mean(axis=0), atol=1e-13)
+    means = levels[0] + gap / (1 + np.exp(-gap * fields))
+    np.testing.assert_allclose(expectation(model, data).value, (levels[:, None] * means).mean(axis=0), atol=1e-13)
 
 
 @pytest.mark.parametrize("n_columns", [2, 4])
 def test_rows_of_another_width_than_the_model_are_refused_before_any_kernel_sees_them(n_columns):
     data = gb.Dataset.read([[1.0] * (n_columns - 1) + [np.nan]], coding="spin")
     with pytest.raises(ArgumentError, match=f"the data has {n_columns} variables but the model has 3"):
-        split_by_cut(gb.PairwiseModel.zeros(gb.graphs.complete(3)).family, data.states, data.missing)
+        split_by_cut(gb.PairwiseFamily(gb.graphs.complete(3)), data.states, data.missing)

@@ -8,26 +8,25 @@ from scipy.special import gammaln, logsumexp
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Enumeration
-from systems import ask
+from systems import BINARY, SPINS, ask
 
 
-def random_model(graph, seed=0, scale=1.0, domain=SPIN, bias=True):
+def random_model(graph, seed=0, scale=1.0, variables=SPINS, bias=True):
     rng = np.random.default_rng(seed)
     biases = scale * rng.normal(size=graph.n_nodes) if bias else None
-    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain)
+    return gb.PairwiseFamily.model(graph, biases, scale * rng.normal(size=graph.n_edges), variables)
 
 
 def brute_force(model):
-    """All states in C order, log Z and the probabilities."""
+    """All rows of codes in C order, log Z and the probabilities."""
     n = model.n_variables
-    bits = np.indices((2,) * n).reshape(n, -1).T
-    states = np.where(bits == 1, model.domain.high, model.domain.low)
-    x = states.astype(np.longdouble)
-    i, j = model.graph.edges.T
-    log_weights = x @ model.biases + (x[:, i] * x[:, j]) @ model.couplings
+    states = np.indices((2,) * n).reshape(n, -1).T.astype(np.int8)
+    x = model.variables.scores_of(states).astype(np.longdouble)
+    i, j = model.family.graph.edges.T
+    biases = model.parts.biases if model.family.bias else np.zeros(n)
+    log_weights = x @ biases + (x[:, i] * x[:, j]) @ model.parts.couplings
     top = log_weights.max()
     weights = np.exp(log_weights - top)
     return states, float(top + np.log(weights.sum())), (weights / weights.sum()).astype(float)
@@ -43,17 +42,17 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
 @pytest.mark.parametrize("scale", [0.7, 50.0])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_everything_against_brute_force(name, scale, domain):
-    model = random_model(GRAPHS[name], 3, scale, domain)
+def test_everything_against_brute_force(name, scale, scores):
+    model = random_model(GRAPHS[name], 3, scale, scores)
     states, log_partition, probabilities = brute_force(model)
+    numbers = model.variables.scores_of(states)
     engine = ask(Enumeration, model)
     assert engine.log_partition == pytest.approx(log_partition, rel=1e-14)
-    np.testing.assert_allclose(engine.moments, model.mean_statistics(states, probabilities), atol=5e-14)
-    np.testing.assert_allclose(engine.means, probabilities @ states, atol=5e-14)
-    second = states.T @ (states * probabilities[:, None])
+    np.testing.assert_allclose(engine.moments, model.family.mean_statistics(states, probabilities), atol=5e-14)
+    np.testing.assert_allclose(engine.means, probabilities @ numbers, atol=5e-14)
+    second = numbers.T @ (numbers * probabilities[:, None])
     np.testing.assert_allclose(engine.second_moments, second, atol=5e-14)
     best, log_probability = engine.mode
     assert best.dtype == np.int8
@@ -66,8 +65,8 @@ def test_model_without_biases():
     model = random_model(gb.graphs.complete(11), 5, bias=False)
     states, _, probabilities = brute_force(model)
     moments = ask(Enumeration, model).moments
-    assert moments.shape == (model.graph.n_edges,)
-    np.testing.assert_allclose(moments, model.mean_statistics(states, probabilities), atol=1e-14)
+    assert moments.shape == (model.family.graph.n_edges,)
+    np.testing.assert_allclose(moments, model.family.mean_statistics(states, probabilities), atol=1e-14)
 
 
 @pytest.mark.parametrize("nodes", [[], [4], [7, 2], [12, 0, 5], [3, 2, 1, 0, 12, 11]])
@@ -82,8 +81,8 @@ def test_marginal_axes_follow_the_order_given(nodes):
 def test_ties_go_to_the_lowest_number():
     engine = ask(Enumeration, random_model(gb.graphs.complete(12), 2, bias=False))
     best, _ = engine.mode
-    assert best[0] == -1  # of a state and its mirror image, the one with the lower first variable
-    uniform = ask(Enumeration, gb.PairwiseModel.zeros(gb.graphs.complete(12), domain=BINARY))
+    assert best[0] == 0  # of a state and its mirror image, the one with the lower first variable
+    uniform = ask(Enumeration, gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(12), BINARY)))
     best, log_probability = uniform.mode
     assert not best.any()
     assert log_probability == pytest.approx(-12 * np.log(2))
@@ -105,7 +104,7 @@ def test_result_does_not_depend_on_threads(monkeypatch):
 def test_complete_ferromagnet_of_twenty_five():
     # a complete ferromagnet: the states fall into classes by their sum
     n, coupling = 25, 0.03
-    model = gb.PairwiseModel.build(gb.graphs.complete(n), None, np.full(n * (n - 1) // 2, coupling))
+    model = gb.PairwiseFamily.model(gb.graphs.complete(n), None, np.full(n * (n - 1) // 2, coupling))
     ups = np.arange(n + 1)
     total = 2.0 * ups - n
     classes = gammaln(n + 1) - gammaln(ups + 1) - gammaln(n - ups + 1) + coupling * (total**2 - n) / 2
@@ -134,9 +133,9 @@ def test_bad_questions_are_refused(monkeypatch):
 def test_samples_of_more_variables_than_a_row_of_the_table_has():
     model = random_model(gb.graphs.complete(13), scale=0.3)
     engine = ask(Enumeration, model)
-    drawn = engine.sample(4000, np.random.default_rng(0)).astype(float)
+    drawn = model.variables.scores_of(engine.sample(4000, np.random.default_rng(0)))
     means = engine.moments[:13]
     np.testing.assert_allclose(drawn.mean(axis=0), means, atol=5 / np.sqrt(4000))
     seconds = engine.moments[13:]
-    pairs = np.array([drawn[:, i] @ drawn[:, j] / 4000 for i, j in model.graph.edges])
+    pairs = np.array([drawn[:, i] @ drawn[:, j] / 4000 for i, j in model.family.graph.edges])
     np.testing.assert_allclose(pairs, seconds, atol=5 / np.sqrt(4000))

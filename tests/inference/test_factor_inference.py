@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN, Categories
+from gibbsian import Model, ProductsFamily, TablesFamily, Variables
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import (
     ExactAnswers,
@@ -24,23 +24,17 @@ from gibbsian.inference import (
     predict_cost,
 )
 from gibbsian.inference.log_tables import add_up, marginals
-from gibbsian.models import HigherOrderModel, MarkovRandomField
-from systems import ask
+from gibbsian.inference.table_enumeration import has_transform
+from systems import BINARY, SPINS, all_states, ask, name_of
 
 ENGINES = [TableEnumeration, FactorElimination]
 
 
-def every_state(model):
-    sizes = model.domain.cardinalities(model.n_variables)
-    return model.domain.from_codes(np.array(list(itertools.product(*map(range, sizes))), dtype=np.int8))
-
-
 def law(model):
     """Log Z, and the probabilities of all states as a table with an axis for each variable."""
-    log_weights = model.log_weights(every_state(model))
+    log_weights = model.log_weights(all_states(model.variables))
     log_partition = float(np.logaddexp.reduce(log_weights))
-    sizes = model.domain.cardinalities(model.n_variables)
-    return log_partition, np.exp(log_weights - log_partition).reshape(sizes)
+    return log_partition, np.exp(log_weights - log_partition).reshape(model.variables.sizes)
 
 
 def joint(table, nodes):
@@ -52,7 +46,7 @@ def joint(table, nodes):
 def tables_on(sizes, scopes, rng, scale=1.0):
     shapes = {scope: tuple(sizes[i] for i in scope) for scope in scopes}
     tables = {scope: scale * rng.normal(size=shape) for scope, shape in shapes.items()}
-    return MarkovRandomField.build(tables, len(sizes), Categories(tuple(sizes)))
+    return TablesFamily.model(tables, Variables.categories(sizes))
 
 
 SYSTEMS = {
@@ -78,7 +72,7 @@ def test_everything_against_summation(name, scale, engine, rng):
     assert isinstance(asked, ExactAnswers)
     assert asked.log_partition == pytest.approx(log_partition, rel=1e-13)
     tolerance = 1e-13 * max(scale, 1.0)
-    expected = model.mean_statistics(every_state(model), table.ravel())
+    expected = model.family.mean_statistics(all_states(model.variables), table.ravel())
     np.testing.assert_allclose(asked.moments, expected, atol=tolerance)
     n = model.n_variables
     for nodes in [(), *itertools.permutations(range(n), 1), *itertools.permutations(range(n), 2), tuple(range(n))]:
@@ -90,14 +84,13 @@ def test_everything_against_summation(name, scale, engine, rng):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("domain", [SPIN, BINARY, Categories.of_values((-1, 0, 2), 5)], ids=lambda domain: domain.name)
-def test_means_and_second_moments(domain, engine, rng):
-    model = HigherOrderModel.build(
-        {clique: rng.normal() for clique in [(0,), (1,), (0, 1), (1, 2, 4), (3,), (0, 3)]}, 5, domain
+@pytest.mark.parametrize("variables", [SPINS(5), BINARY(5), Variables.ordinal([(-1, 0, 2)] * 5)], ids=name_of)
+def test_means_and_second_moments(variables, engine, rng):
+    model = ProductsFamily.model(
+        {clique: rng.normal() for clique in [(0,), (1,), (0, 1), (1, 2, 4), (3,), (0, 3)]}, 5, variables
     )
     _, table = law(model)
-    codes = domain.to_codes(every_state(model))
-    x = np.column_stack([levels[codes[:, i]] for i, levels in enumerate(domain.levels(5))])
+    x = variables.scores_of(all_states(variables))
     asked = ask(engine, model)
     np.testing.assert_allclose(asked.means, table.ravel() @ x, atol=1e-13)
     np.testing.assert_allclose(asked.second_moments, (x.T * table.ravel()) @ x, atol=1e-13)
@@ -105,11 +98,10 @@ def test_means_and_second_moments(domain, engine, rng):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_single_values_have_means_and_second_moments_too(engine, rng):
-    domain = Categories((2, 1, 3), ((-1.0, 2.0), (5.0,), (0.0, 1.0, 3.0)))
-    model = HigherOrderModel.build({(0, 1): 0.3, (1, 2): 0.1, (0,): 0.2, (1,): 1.0}, 3, domain)
+    variables = Variables.ordinal([(-1, 2), (5,), (0, 1, 3)])
+    model = ProductsFamily.model({(0, 1): 0.3, (1, 2): 0.1, (0,): 0.2, (1,): 1.0}, 3, variables)
     log_partition, table = law(model)
-    codes = every_state(model)
-    x = np.column_stack([levels[codes[:, i]] for i, levels in enumerate(domain.levels(3))])
+    x = variables.scores_of(all_states(variables))
     asked = ask(engine, model)
     assert asked.log_partition == pytest.approx(log_partition, abs=1e-12)
     np.testing.assert_allclose(asked.second_moments, (x.T * table.ravel()) @ x, atol=1e-12)
@@ -140,7 +132,7 @@ def test_both_engines_agree_on_random_factor_graphs(model, data):
     for engine in ENGINES:
         asked = ask(engine, model)
         assert asked.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
-        expected = model.mean_statistics(every_state(model), table.ravel())
+        expected = model.family.mean_statistics(all_states(model.variables), table.ravel())
         np.testing.assert_allclose(asked.moments, expected, atol=1e-11)
         np.testing.assert_allclose(asked.marginal(nodes), joint(table, nodes), atol=1e-11)
         assert table[tuple(asked.mode[0])] == pytest.approx(table.max(), rel=1e-9)
@@ -172,7 +164,7 @@ def test_strong_tables_keep_their_digits(engine, rng):
     """Parameters of size 50 against forty digits; single probabilities down to 1e-60 keep their relative accuracy."""
     model = tables_on((3, 2, 3, 2), [(0, 1, 2), (2, 3), (0,), (1, 3)], rng, scale=50.0)
     with localcontext(prec=40):
-        weights = [Decimal(float(w)).exp() for w in model.log_weights(every_state(model))]
+        weights = [Decimal(float(w)).exp() for w in model.log_weights(all_states(model.variables))]
         total = sum(weights)
         log_partition = float(total.ln())
         expected = np.array([float(w / total) for w in weights]).reshape(3, 2, 3, 2)
@@ -191,7 +183,7 @@ def test_conflicting_strong_couplings():
     tables |= {(i,): [0.0, 3000.0, 0.0] for i in range(1, n - 1)}  # twenty leaves stay at value 1 and pull node 0 there
     tables[(n - 1,)] = [0.0, 0.0, 9000.0]  # the last one stays at 2 and pulls as hard as all of them, less a half
     tables[(0, n - 1)] = pull * 20 - np.where(np.eye(3, dtype=bool), 0.5, 0.0)
-    asked = ask(FactorElimination, MarkovRandomField.build(tables, n, Categories((3,) * n)))
+    asked = ask(FactorElimination, TablesFamily.model(tables, Variables.categories((3,) * n)))
     assert asked.marginal([0]) == pytest.approx([0.0, 1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(0.5))], rel=1e-9)
 
 
@@ -199,13 +191,13 @@ def test_conflicting_strong_couplings():
 def potts(graph, n_values, rng, scale=1.0):
     tables = {(i,): scale * rng.normal(size=n_values) for i in range(graph.n_nodes)}
     tables |= {(i, j): scale * rng.normal(size=(n_values, n_values)) for i, j in graph.edges.tolist()}
-    return MarkovRandomField.build(tables, graph.n_nodes, Categories((n_values,) * graph.n_nodes))
+    return TablesFamily.model(tables, Variables.categories((n_values,) * graph.n_nodes))
 
 
 def test_long_chain_agrees_with_transfer_matrices(rng):
     n = 3000
     model = potts(gb.graphs.grid(1, n), 3, rng)
-    tables = dict(zip(model.scopes, model.tables, strict=True))
+    tables = dict(zip(model.family.scopes, model.parts.tables, strict=True))
     forward, log_scale = np.exp(tables[(0,)]), 0.0
     for i in range(1, n):
         forward = forward @ np.exp(tables[(i - 1, i)] + tables[(i,)])
@@ -244,49 +236,45 @@ def test_samples_have_the_exact_law(name, engine, rng):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
-def test_samples_are_states_of_the_domain(domain, engine):
-    model = HigherOrderModel.build({(0, 1, 2): 0.5}, 3, domain)
+def test_samples_are_codes(scores, engine):
+    model = ProductsFamily.model({(0, 1, 2): 0.5}, 3, scores)
     samples = ask(engine, model).sample(200, np.random.default_rng(0))
-    assert set(np.unique(samples)) == {domain.low, domain.high}
+    assert set(np.unique(samples)) == {0, 1}
     assert ask(engine, model).sample(0, np.random.default_rng(0)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ties_give_one_of_the_most_probable_states(engine):
     same = np.where(np.eye(3, dtype=bool), 1.0, 0.0)
-    model = MarkovRandomField.build({(0, 1): same, (1, 2): same}, 4, Categories((3, 3, 3, 2)))
+    model = TablesFamily.model({(0, 1): same, (1, 2): same}, Variables.categories((3, 3, 3, 2)))
     state, log_probability = ask(engine, model).mode
     assert state[0] == state[1] == state[2]
     assert log_probability == pytest.approx(2 - ask(engine, model).log_partition, abs=1e-12)
 
 
 # -- products of two-valued variables ---------------------------------------------------------------------------------
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
 @pytest.mark.parametrize("scale", [0.5, 50.0])
-def test_transforms_agree_with_summation(scale, domain, rng):
-    model = HigherOrderModel.of_order(7, 7, domain)
-    model = model.replace(scale * rng.normal(size=model.theta.size))
+def test_transforms_agree_with_summation(scale, scores, rng):
+    family = ProductsFamily.of_order(7, 7, scores)
+    model = Model(family, scale * rng.normal(size=family.n_parameters))
     log_partition, table = law(model)
     asked = exact(model)
-    assert asked.engine.transforms
+    assert has_transform(asked.engine.family)
     assert asked.log_partition == pytest.approx(log_partition, rel=1e-13)
     tolerance = 1e-13 * max(scale, 1.0) ** 1.5
-    expected = model.mean_statistics(every_state(model), table.ravel())
+    expected = model.family.mean_statistics(all_states(model.variables), table.ravel())
     np.testing.assert_allclose(asked.moments, expected, atol=tolerance)
     np.testing.assert_allclose(asked.marginal([5, 0, 3]), joint(table, (5, 0, 3)), atol=tolerance)
-    codes = domain.to_codes(asked.mode[0])
-    assert table[tuple(codes)] == pytest.approx(table.max(), rel=1e-10)
+    assert table[tuple(asked.mode[0])] == pytest.approx(table.max(), rel=1e-10)
 
 
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
-def test_transforms_of_sparse_cliques(domain, rng):
-    model = HigherOrderModel.build({clique: rng.normal() for clique in [(0, 2, 4), (1,), (3, 4)]}, 6, domain)
+def test_transforms_of_sparse_cliques(scores, rng):
+    model = ProductsFamily.model({clique: rng.normal() for clique in [(0, 2, 4), (1,), (3, 4)]}, 6, scores)
     sums, transforms = ask(FactorElimination, model), ask(TableEnumeration, model)
-    assert transforms.engine.transforms
+    assert has_transform(transforms.engine.family)
     np.testing.assert_allclose(transforms.moments, sums.moments, atol=1e-13)
     np.testing.assert_allclose(transforms.second_moments, sums.second_moments, atol=1e-13)
-    empty = HigherOrderModel.build({}, 3, domain)
+    empty = ProductsFamily.model({}, 3, scores)
     assert ask(TableEnumeration, empty).log_partition == pytest.approx(3 * np.log(2))
     assert ask(TableEnumeration, empty).moments.shape == (0,)
 
@@ -299,7 +287,7 @@ def test_the_cheaper_engine_is_chosen_and_priced(rng):
     assert isinstance(exact(grid).engine, FactorElimination)
     for model in (complete, grid):
         assert exact(model).engine.cost == predict_cost(model.family)
-    assert predict_cost(gb.PairwiseModel.zeros(gb.graphs.complete(20)).family).engine == "enumeration"
+    assert predict_cost(gb.PairwiseFamily(gb.graphs.complete(20))).engine == "enumeration"
 
 
 def test_refusal_says_what_both_would_cost(rng, monkeypatch):
@@ -314,7 +302,7 @@ def test_refusal_says_what_both_would_cost(rng, monkeypatch):
     with pytest.raises(TooExpensiveError, match=r"treewidth 11.*max_seconds=0\.001"):
         exact(grid, max_seconds=0.001)
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.001")
-    monkeypatch.setattr(MarkovRandomField, "factors", lambda self: pytest.fail("nothing may be built"))
+    monkeypatch.setattr(TablesFamily, "factors", lambda self, theta: pytest.fail("nothing may be built"))
     with pytest.raises(TooExpensiveError, match="MiB may be used"):
         exact(grid)
 
@@ -328,8 +316,8 @@ def test_questions_of_many_passes_are_refused_by_their_price(rng):
     chain = ask(FactorElimination, potts(gb.graphs.grid(1, 300), 3, rng), max_seconds=0.1)
     with pytest.raises(TooExpensiveError, match="the joint marginal of 9 variables would take about"):
         chain.marginal(range(0, 45, 5))
-    levels = Categories.of_values((0, 1, 2), 300)
-    numbers = ask(FactorElimination, HigherOrderModel.zeros(gb.graphs.grid(1, 300), levels), max_seconds=0.1)
+    family = ProductsFamily.on_graph(gb.graphs.grid(1, 300), Variables.ordinal([(0, 1, 2)] * 300))
+    numbers = ask(FactorElimination, Model.zeros(family), max_seconds=0.1)
     with pytest.raises(TooExpensiveError, match="all second moments of 300 variables would take about"):
         numbers.second_moments  # noqa: B018
 
@@ -346,9 +334,9 @@ def test_conditional_is_the_ratio_of_marginals(rng):
 
 def test_conditional_speaks_of_codes(rng):
     model = tables_on((3, 2), [(0, 1)], rng)
-    with pytest.raises(ArgumentError, match=r"=\[2\] gives variable 1 the code 2: its 2 values have the codes 0 to 1"):
+    with pytest.raises(ArgumentError, match="codes gives 2 to variable 1: its codes are 0 to 1"):
         conditional(model, [1], [2])
-    with pytest.raises(ArgumentError, match=r"gives variable 0 the code 0\.5"):
+    with pytest.raises(ArgumentError, match=r"codes gives 0\.5 to variable 0"):
         conditional(model, [0], [0.5])
     with pytest.raises(ArgumentError, match=r"names 2: use numbers from 0 to 1"):
         exact(model).marginal([2])

@@ -8,10 +8,11 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import LayerSums, exact, is_affordable, predict_cost
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, states_of
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, codes_of
 from layered_systems import (
     DISCRETE,
     PAIRS,
+    all_codes,
     all_values,
     joint_law,
     layer_sums,
@@ -83,19 +84,19 @@ def test_gaussian_visible_against_quadrature(rng):
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_gradient_is_the_slope_of_the_log_likelihood(rng, visible, hidden):
     model = random_machine(visible, hidden, rng, n_visible=3, n_hidden=3, scale=0.4)
-    states = states_of(model.visible, model.draw_visible(np.zeros((6, model.hidden.width)), rng))
+    codes = codes_of(model.visible, model.draw_visible(np.zeros((6, model.hidden.width)), rng))
     shares = rng.dirichlet(np.ones(6))
-    slope = likelihood_gradient(model, states, shares)
+    slope = likelihood_gradient(model, codes, shares)
     direction = rng.normal(size=model.theta.size)
-    ends = [shares @ log_likelihood(model.replace(model.theta + step * direction), states) for step in (1e-5, -1e-5)]
+    ends = [shares @ log_likelihood(model.replace(model.theta + step * direction), codes) for step in (1e-5, -1e-5)]
     assert abs((ends[0] - ends[1]) / 2e-5 - slope @ direction) < 1e-7
 
 
 @pytest.mark.parametrize("visible", DISCRETE)
 def test_probabilities_add_up_to_one(rng, visible):
     model = random_machine(visible, "spin", rng)
-    states = states_of(model.visible, all_values(model.visible))
-    assert abs(np.exp(log_likelihood(model, states)).sum() - 1.0) < 1e-12
+    codes = all_codes(model.visible)
+    assert abs(np.exp(log_likelihood(model, codes)).sum() - 1.0) < 1e-12
 
 
 @pytest.mark.parametrize("side", ["visible", "hidden"])

@@ -6,12 +6,11 @@ import pytest
 from scipy.integrate import quad
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Elimination, Enumeration, Planar, exact
 from gibbsian.inference.planar import kasteleyn
 from gibbsian.inference.planar.pfaffians import pfaffian
-from systems import ask, exact_law
+from systems import BINARY, SPINS, ask, exact_law
 
 
 @pytest.fixture
@@ -32,17 +31,14 @@ def random_planar(rng, most=11):
     return gb.graphs.from_networkx(graph)
 
 
-def without_fields(graph, rng, scale=1.0, domain=SPIN):
-    couplings = rng.normal(scale=scale, size=graph.n_edges)
-    if domain == SPIN:
-        return gb.PairwiseModel.build(graph, None, couplings)
-    return gb.PairwiseModel.build(graph, np.zeros(graph.n_nodes), couplings).to_domain(domain)[0]
+def without_fields(graph, rng, scale=1.0, variables=SPINS):
+    model = gb.PairwiseFamily.model(graph, None, rng.normal(scale=scale, size=graph.n_edges))
+    return model if variables is SPINS else model.family.recode(model.theta, variables)[0]
 
 
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
-def test_all_moments_of_random_planar_graphs(small_fronts, rng, domain):
+def test_all_moments_of_random_planar_graphs(small_fronts, rng, scores):
     for _ in range(25):
-        model = without_fields(random_planar(rng), rng, rng.choice([0.3, 1.0, 4.0]), domain)
+        model = without_fields(random_planar(rng), rng, rng.choice([0.3, 1.0, 4.0]), scores)
         engine, truth = ask(Planar, model), ask(Enumeration, model)
         assert engine.log_partition == pytest.approx(truth.log_partition, abs=1e-10)
         np.testing.assert_allclose(engine.moments, truth.moments, atol=1e-10)
@@ -63,9 +59,9 @@ def test_fields_through_a_ghost(small_fronts, rng):
     graph = gb.graphs.grid(3, 3)
     biases = rng.normal(size=9)
     biases[4] = 0.0
-    model = gb.PairwiseModel.build(graph, biases, rng.normal(size=12))
+    model = gb.PairwiseFamily.model(graph, biases, rng.normal(size=12))
     engine, truth = ask(Planar, model), ask(Enumeration, model)
-    assert Planar.price(model) is None  # another model of this structure would have a field inside
+    assert Planar.price(model.family) is None  # another model of this structure would have a field inside
     np.testing.assert_allclose(engine.moments, truth.moments, atol=1e-12)
     np.testing.assert_allclose(engine.marginal([4, 0]), truth.marginal([4, 0]), atol=1e-12)
     with pytest.raises(ArgumentError, match="not planar"):
@@ -78,7 +74,7 @@ def test_onsagers_free_energy_in_the_bulk():
     log_z = {}
     for rows, columns in ((24, 24), (24, 25), (25, 25)):
         graph = gb.graphs.grid(rows, columns)
-        model = gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, coupling))
+        model = gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, coupling))
         log_z[rows, columns] = exact(model).log_partition
     bulk = log_z[25, 25] - 2 * log_z[24, 25] + log_z[24, 24]
     k = 2 * np.sinh(2 * coupling) / np.cosh(2 * coupling) ** 2
@@ -89,7 +85,7 @@ def test_onsagers_free_energy_in_the_bulk():
 @pytest.mark.parametrize("coupling", [-60.0, 60.0])
 def test_very_strong_couplings_that_can_all_be_satisfied(coupling):
     graph = gb.graphs.grid(12, 12)
-    engine = ask(Planar, gb.PairwiseModel.build(graph, None, np.full(graph.n_edges, coupling)))
+    engine = ask(Planar, gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, coupling)))
     assert engine.log_partition == pytest.approx(60.0 * graph.n_edges + np.log(2.0), rel=1e-14)
     np.testing.assert_allclose(engine.moments, np.sign(coupling), atol=1e-12)
 
@@ -97,7 +93,7 @@ def test_very_strong_couplings_that_can_all_be_satisfied(coupling):
 def test_frustration_at_low_temperature(rng):
     """From a ground state twelve digits remain; without the time to find one the loss is noticed."""
     graph = gb.graphs.grid(8, 8)
-    model = gb.PairwiseModel.build(graph, None, rng.choice([-4.0, 4.0], graph.n_edges))
+    model = gb.PairwiseFamily.model(graph, None, rng.choice([-4.0, 4.0], graph.n_edges))
     truth = ask(Elimination, model)
     assert ask(Planar, model).log_partition == pytest.approx(truth.log_partition, rel=1e-12)
     np.testing.assert_allclose(ask(Planar, model).moments, truth.moments, atol=1e-7)
@@ -106,8 +102,9 @@ def test_frustration_at_low_temperature(rng):
 
 
 def test_most_probable_states_of_glasses(rng):
-    for domain, graph in ((SPIN, gb.graphs.grid(5, 6)), (BINARY, gb.graphs.grid(1, 7)), (SPIN, random_planar(rng, 14))):
-        model = without_fields(graph, rng, 2.0, domain)
+    graphs = (SPINS, gb.graphs.grid(5, 6)), (BINARY, gb.graphs.grid(1, 7)), (SPINS, random_planar(rng, 14))
+    for variables, graph in graphs:
+        model = without_fields(graph, rng, 2.0, variables)
         state, log_probability = ask(Planar, model).mode
         assert log_probability == pytest.approx(ask(Elimination, model).mode[1], abs=1e-10)
         assert model.log_weights(state[None])[0] - ask(Elimination, model).log_partition == pytest.approx(
@@ -124,27 +121,27 @@ def test_samples_over_many_fronts(small_fronts, rng):
     likely = 4000 * probabilities > 5
     assert counts.sum() == 4000
     assert np.abs(z[likely]).max() < 5.0
-    assert np.abs(drawn.mean(axis=0)).max() < 5.0 / np.sqrt(4000)
+    assert np.abs(model.variables.scores_of(drawn).mean(axis=0)).max() < 5.0 / np.sqrt(4000)
 
 
 def test_planarity_is_the_price(rng):
-    assert Planar.price(gb.PairwiseModel.zeros(gb.graphs.complete(5), bias=False)) is None
-    assert Planar.price(gb.PairwiseModel.zeros(gb.graphs.complete(4), bias=False)) is not None
-    assert Planar.price(gb.PairwiseModel.zeros(gb.graphs.complete(4))) is None  # the ghost makes it K5
+    assert Planar.price(gb.PairwiseFamily(gb.graphs.complete(5), bias=False)) is None
+    assert Planar.price(gb.PairwiseFamily(gb.graphs.complete(4), bias=False)) is not None
+    assert Planar.price(gb.PairwiseFamily(gb.graphs.complete(4))) is None  # the ghost makes it K5
     with pytest.raises(ArgumentError, match="not planar"):
-        ask(Planar, gb.PairwiseModel.zeros(gb.graphs.complete(5), bias=False)).log_partition  # noqa: B018
+        ask(Planar, gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(5), bias=False))).log_partition  # noqa: B018
 
 
 @pytest.mark.long
 def test_wide_lattices_without_fields_are_chosen(monkeypatch):
-    wide = gb.PairwiseModel.zeros(gb.graphs.grid(36, 36), bias=False)
+    wide = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(36, 36), bias=False))
     assert isinstance(exact(wide).engine, Planar)
     assert exact(wide).log_partition == pytest.approx(36 * 36 * np.log(2.0))
     with pytest.raises(TooExpensiveError, match="products of spins"):
         ask(Planar, wide, max_seconds=1.0).second_moments  # noqa: B018
     monkeypatch.setattr(kasteleyn, "_embedding", None)  # long chains, and grids with fields, are not asked
-    assert not gb.inference.is_affordable(gb.PairwiseModel.zeros(gb.graphs.grid(60, 60)))
-    chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, 5000), bias=False)
+    assert not gb.inference.is_affordable(gb.PairwiseFamily(gb.graphs.grid(60, 60)))
+    chain = gb.PairwiseFamily(gb.graphs.grid(1, 5000), bias=False)
     assert gb.inference.predict_cost(chain).engine == "elimination"
 
 

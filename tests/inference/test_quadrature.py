@@ -9,13 +9,15 @@ from scipy.optimize import minimize_scalar
 import gibbsian as gb
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError, GibbsianError
-from gibbsian.inference import exact, plan_exact
+from gibbsian.inference import exact
 from gibbsian.inference.quadrature import LARGEST_PEAK, peaks
+from gibbsian.models import Quadrature, QuadratureFamily
 
 
-def squared_difference(theta: float, n_nodes: int = 24, graph: gb.Graph | None = None) -> gb.models.PotentialField:
-    domain = Continuum("interval", 0.0, 1.0, n_nodes)
-    return gb.models.PotentialField.build(["squared-difference"], graph or gb.graphs.complete(2), domain, theta=[theta])
+def squared_difference(theta: float, n_nodes: int = 24, graph: gb.Graph | None = None) -> gb.Model[QuadratureFamily]:
+    graph = graph or gb.graphs.complete(2)
+    variables = Quadrature.of(Continuum("interval", 0.0, 1.0, n_nodes), graph.n_nodes)
+    return gb.Model(QuadratureFamily.build(["squared-difference"], variables, graph), np.array([theta]))
 
 
 def log_partition_of_squared_difference(theta: float) -> float:
@@ -46,8 +48,8 @@ def test_what_is_not_refused_is_an_integral(n_nodes):
 
 
 def test_peaks_are_mean_largest_conditionals(rng):
-    answers = plan_exact(squared_difference(-30.0, 5, gb.graphs.grid(1, 3)).family).at([-30.0])
-    factors, codes = answers.model.factors(), rng.integers(0, 5, size=(7, 3)).astype(np.int8)
+    model = squared_difference(-30.0, 5, gb.graphs.grid(1, 3))
+    factors, codes = model.family.factors(model.theta), rng.integers(0, 5, size=(7, 3)).astype(np.int8)
     expected = np.zeros(3)
     for row in codes:
         for node in range(3):

@@ -8,18 +8,18 @@ import pytest
 import gibbsian as gb
 from gibbsian.learners.auto import choose_learner
 from gibbsian.samplers import draw
-from systems import random_model
+from systems import dataset_of, random_model
 
 
 @pytest.fixture(scope="module")
 def rows():
     """Rows of 30 densely coupled spins, whole, and with every eighth cell missing."""
     rng = np.random.default_rng(5)
-    model = gb.PairwiseModel.build(
+    model = gb.PairwiseFamily.model(
         gb.graphs.complete(30), rng.normal(scale=0.2, size=30), rng.normal(scale=0.1, size=435)
     )
-    states = draw(model, 1000, rng, n_chains=100, burn_in=200).reshape(-1, 30)[:1000]
-    return model, states.astype(float), np.where(rng.random(states.shape) < 0.125, np.nan, states)
+    states = model.variables.scores_of(draw(model, 1000, rng, n_chains=100, burn_in=200).reshape(-1, 30)[:1000])
+    return model, states, np.where(rng.random(states.shape) < 0.125, np.nan, states)
 
 
 BETHE = gb.learners.InverseMeanField("bethe", l2=0.01)
@@ -35,9 +35,9 @@ class TestPairwise:
         best = gb.BoltzmannMachine(learner="mple", l2=1e-3).fit(whole)
 
         def error(model):
-            return np.sqrt(np.mean((model.couplings - truth.couplings) ** 2))
+            return np.sqrt(np.mean((model.parts.couplings - truth.parts.couplings) ** 2))
 
-        zeros = np.sqrt(np.mean(truth.couplings**2))
+        zeros = np.sqrt(np.mean(truth.parts.couplings**2))
         assert error(best.model_) < 0.5 * zeros
         assert error(machine.model_) < 1.35 * error(best.model_)  # 0.77 of the pairs are seen in a row
         # missing cells are filled with what they were more often than by the columns' majority
@@ -53,22 +53,26 @@ class TestPairwise:
         machines = [
             gb.BoltzmannMachine(learner=learner, tol=1e-3, random_state=0, **penalty).fit(table) for table in tables
         ]
-        whole, holed = (np.sqrt(np.mean((each.model_.couplings - truth.couplings) ** 2)) for each in machines)
-        assert whole < 0.5 * np.sqrt(np.mean(truth.couplings**2))
+        whole, holed = (
+            np.sqrt(np.mean((each.model_.parts.couplings - truth.parts.couplings) ** 2)) for each in machines
+        )
+        assert whole < 0.5 * np.sqrt(np.mean(truth.parts.couplings**2))
         assert holed < 1.35 * whole  # 0.77 of the pairs are seen in a row
 
 
-def test_auto_stays_exact_where_that_is_quick(rng, domain):
-    model = random_model(gb.graphs.complete(6), rng, domain)
+def test_auto_stays_exact_where_that_is_quick(rng, scores):
+    model = random_model(gb.graphs.complete(6), rng, scores)
     states = gb.inference.exact(model).sample(100, rng)
-    data = gb.Dataset.read(np.where(rng.random(states.shape) < 0.2, np.nan, states), coding=domain.name)
+    data = dataset_of(states, model.variables, missing=rng.random(states.shape) < 0.2)
     assert choose_learner(model, data) == "mle"
-    assert choose_learner(model, gb.Dataset.read(states, coding=domain.name)) == "mle"
+    assert choose_learner(model, dataset_of(states, model.variables)) == "mle"
 
 
 def test_auto_counts_what_rows_with_many_missing_cells_cost(rng):
     """A tree is summed in no time; every row with a clique of missing cells is not."""
-    chain, clique = (gb.PairwiseModel.zeros(graph) for graph in (gb.graphs.grid(1, 30), gb.graphs.complete(24)))
+    chain, clique = (
+        gb.Model.zeros(gb.PairwiseFamily(graph)) for graph in (gb.graphs.grid(1, 30), gb.graphs.complete(24))
+    )
     for model, expected in ((chain, "mle"), (clique, "pcd")):
         states = np.where(rng.random((200, model.n_variables)) < 0.5, 1.0, -1.0)
         states[:, 2:] = np.where(rng.random(states[:, 2:].shape) < 0.9, np.nan, states[:, 2:])
@@ -90,9 +94,9 @@ def test_auto_completes_the_holes_of_very_many_parameters(rng):
     cells = rng.integers(0, 8, (50, 15)).astype(float)
     cells[rng.random(cells.shape) < 0.1] = np.nan
     data = gb.Dataset.read(cells, coding=gb.data.Labels(range(8)))
-    model = gb.models.PottsModel.zeros(gb.graphs.complete(15), data.domain)
+    model = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(15), data.variables))
     assert choose_learner(model, data) == "mple"
-    assert choose_learner(gb.models.PottsModel.zeros(gb.graphs.grid(1, 15), data.domain), data) != "mple"
+    assert choose_learner(gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.grid(1, 15), data.variables)), data) != "mple"
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")

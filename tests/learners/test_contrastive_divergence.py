@@ -15,17 +15,17 @@ from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay
 from gibbsian.samplers import as_sampler
-from systems import all_states, exact_law, random_model, random_model_of, sampled_data
+from systems import SPINS, all_states, dataset_of, exact_law, random_model, random_model_of, sampled_data
 
 SCANS = ["gibbs", "random-scan", "chromatic"]
 
 
 def update_kernel(model, k):
     """Transition matrix of one Gibbs update of variable k over all states."""
-    states = all_states(model.n_variables, model.domain)
+    states = all_states(model.variables)
     place = {state.tobytes(): index for index, state in enumerate(states)}
     flipped = states.copy()
-    flipped[:, k] = model.domain.low + model.domain.high - states[:, k]
+    flipped[:, k] = 1 - states[:, k]
     partner = np.array([place[state.tobytes()] for state in flipped])
     stay = 1.0 / (1.0 + np.exp(model.log_weights(flipped) - model.log_weights(states)))
     kernel = np.diag(stay)
@@ -44,7 +44,7 @@ def sweep_kernel(model, scan):
 
 def law_of(data):
     """Probability of every state under the data."""
-    states = all_states(data.n_variables, data.domain)
+    states = all_states(data.variables)
     index = {state.tobytes(): k for k, state in enumerate(states)}
     law = np.zeros(len(states))
     law[[index[state.tobytes()] for state in data.states]] = data.weights / data.total_weight
@@ -52,14 +52,14 @@ def law_of(data):
 
 
 def expected_statistics(model, law):
-    return model.mean_statistics(all_states(model.n_variables, model.domain), law)
+    return model.family.mean_statistics(all_states(model.variables), law)
 
 
 @pytest.fixture
-def case(domain, rng):
+def case(scores, rng):
     """A model and data that it does not fit."""
-    model = random_model(gb.graphs.complete(4), rng, domain, scale=1.2)
-    return model, sampled_data(random_model(model.graph, rng, domain), 60, rng)
+    model = random_model(gb.graphs.complete(4), rng, scores, scale=1.2)
+    return model, sampled_data(random_model(model.family.graph, rng, scores), 60, rng)
 
 
 # -- H06 section 5 ----------------------------------------------------------------------------------------------------
@@ -80,10 +80,10 @@ def test_expected_single_update_is_the_pseudolikelihood_step(case):
 def test_single_update_has_the_factors_of_the_paper(rng):
     """H06's direction for a pair is symmetrised with a half: 2/n of it for couplings, 1/n for biases."""
     model = random_model(gb.graphs.complete(4), rng)
-    data = sampled_data(random_model(model.graph, rng), 60, rng)
-    n, law, x = model.n_variables, law_of(data), all_states(4).astype(float)
-    surprise = x - np.tanh(model.fields(x))
-    i, j = model.graph.edges.T
+    data = sampled_data(random_model(model.family.graph, rng), 60, rng)
+    n, law, x = model.n_variables, law_of(data), model.variables.scores_of(all_states(model.variables))
+    surprise = x - np.tanh(model.parts.biases + model.family.coupling_fields(model.theta)(x))
+    i, j = model.family.graph.edges.T
     biases = law @ surprise
     couplings = law @ (0.5 * surprise[:, i] * x[:, j] + 0.5 * x[:, i] * surprise[:, j])
     after = np.mean([law @ update_kernel(model, k) for k in range(n)], axis=0)
@@ -101,11 +101,9 @@ def test_sampled_single_update_is_the_pseudolikelihood_step(case, scan, rng):
     held[np.arange(n_chains), rng.integers(0, n, n_chains)] = False
     sampler = as_sampler(scan)
     chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=starts, clamped=held))
-    i, j = model.graph.edges.T
-    before, after = (np.hstack([x, x[:, i] * x[:, j]]).astype(float) for x in (starts, chains.states))
-    changes = before - after
+    changes = model.family.statistics(starts) - model.family.statistics(chains.states)
     # the starts are drawn, so the expectation is that of the data drawn
-    drawn = gb.Dataset.read(starts, coding=model.domain.name)
+    drawn = dataset_of(starts, model.variables)
     _, gradient = value_and_gradient(Pseudolikelihood(), model, drawn)
     z = (changes.mean(axis=0) + gradient / n) / (changes.std(axis=0) / np.sqrt(n_chains))
     assert np.abs(z).max() < 4.5
@@ -149,7 +147,7 @@ def test_standard_error_is_the_scatter_of_repeated_calls(case, expectation, fits
     model, data = case
     if fits:
         states, probabilities, _ = exact_law(model)
-        data = gb.Dataset.read(states, coding=model.domain.name, sample_weight=probabilities)
+        data = dataset_of(states, model.variables, probabilities)
     state = expectation.init(model, data, rng)
     _, state = expectation(model, state)
     means, errors = [], []
@@ -164,18 +162,18 @@ def test_standard_error_is_the_scatter_of_repeated_calls(case, expectation, fits
 
 def test_starts_have_the_statistics_of_weighted_data(case, rng):
     model, data = case
-    weighted = gb.Dataset.read(data.states, coding=model.domain.name, sample_weight=rng.random(data.n_states))
+    weighted = dataset_of(data.states, model.variables, rng.random(data.n_states))
     state = RestartedChains(n_chains=37).init(model, weighted, rng)
     np.testing.assert_allclose(
-        model.mean_statistics(state.chains.states, state.shares),
-        model.mean_statistics(weighted.states, weighted.weights),
+        model.family.mean_statistics(state.chains.states, state.shares),
+        model.family.mean_statistics(weighted.states, weighted.weights),
         atol=1e-14,
     )
 
 
 def test_one_chain_per_row_and_none_for_weightless_rows(rng):
     data = gb.Dataset.read([[0, 0], [0, 1], [0, 1], [1, 1]], sample_weight=[1.0, 1.0, 1.0, 0.0])
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), data.variables))
     assert RestartedChains().init(model, data.take([0, 1, 2]), rng).chains.states.tolist() == [[0, 0], [0, 1], [0, 1]]
     assert not (RestartedChains().init(model, data, rng).chains.states == [1, 1]).all(axis=1).any()
     assert not (PersistentChains().init(model, data, rng).states == [1, 1]).all(axis=1).any()
@@ -184,11 +182,11 @@ def test_one_chain_per_row_and_none_for_weightless_rows(rng):
 # -- learners ---------------------------------------------------------------------------------------------------------
 def misfit(rng, n=4, strength=1.2):
     """A law that no pairwise model fits, as weights of all states, and a model to learn it with."""
-    states = all_states(n)
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
+    states = all_states(start.variables)
     law = np.exp(strength * rng.normal(size=len(states)))
     law = 0.98 * law / law.sum() + 0.02 / len(law)  # no state so rare that parameters run away
-    data = gb.Dataset.read(states, sample_weight=law)
-    return gb.PairwiseModel.zeros(gb.graphs.complete(n)), data
+    return start, dataset_of(states, start.variables, law)
 
 
 def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
@@ -208,7 +206,7 @@ def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
     assert "to within Monte Carlo noise" in result.reason
     # the exact gradient at the answer, in standard errors of the mean gradient (the noise is half of one)
     exact, _ = Exact()(result.model)
-    statistics = model.mean_statistics(data.states, data.weights)
+    statistics = model.family.mean_statistics(data.states, data.weights)
     gradient = exact.value - statistics + 0.01 * result.model.theta
     assert np.abs(gradient).max() < 5 * (2 * noises[-1])
     assert np.abs(gradient).max() < 0.02
@@ -276,13 +274,13 @@ def test_falling_rate_settles_without_averaging(rng):
 @pytest.mark.parametrize("name", ["cd", "pcd"])
 def test_lasso_sets_the_same_couplings_to_zero_as_the_likelihood(name):
     rng = np.random.default_rng(11)
-    truth = gb.PairwiseModel.build(gb.graphs.complete(4), np.full(4, 0.3), [0.8, 0, 0, 0, 0, -0.8])
+    truth = gb.PairwiseFamily.model(gb.graphs.complete(4), np.full(4, 0.3), [0.8, 0, 0, 0, 0, -0.8])
     data = sampled_data(truth, 2000, rng)
     start = truth.replace(np.zeros_like(truth.theta))
     exact = run(as_learner("mle", l1=0.1), start, data, rng, tol=1e-8).model
     found = run(as_learner(name, l1=0.1), start, data, rng, max_iter=3000).model
-    assert np.array_equal(found.couplings == 0, exact.couplings == 0)
-    assert (exact.couplings == 0).sum() == 4
+    assert np.array_equal(found.parts.couplings == 0, exact.parts.couplings == 0)
+    assert (exact.parts.couplings == 0).sum() == 4
     np.testing.assert_allclose(found.theta, exact.theta, atol=0.1)
 
 
@@ -290,10 +288,10 @@ def test_lasso_sets_the_same_couplings_to_zero_as_the_likelihood(name):
 def test_weights_count_as_repetition(name, rng):
     rows = sampled_data(random_model(gb.graphs.complete(3), rng), 30, rng)
     x, counts = rows.states[rows.row_of], rng.integers(1, 4, size=30)
-    weighted = gb.Dataset.read(x, coding="spin", sample_weight=counts)
-    repeated = gb.Dataset.read(np.repeat(x, counts, axis=0), coding="spin")
+    weighted = dataset_of(x, rows.variables, counts)
+    repeated = dataset_of(np.repeat(x, counts, axis=0), rows.variables)
     learner = as_learner(name, n_chains=200)
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     fits = [run(learner, start, data, np.random.default_rng(0), max_iter=30) for data in (weighted, repeated)]
     assert np.array_equal(fits[0].model.theta, fits[1].model.theta)
 
@@ -350,7 +348,7 @@ def test_centred_steps_of_persistent_chains_come_near_the_likelihood_sooner():
 @pytest.mark.parametrize("name", ["pcd", "cd"])
 def test_other_rows_leave_persistent_chains_where_they_stand(name):
     """A second chunk of rows: PCD's chains go on with their streams, CD's start at the new rows."""
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     low, high = (gb.Dataset.read(np.full((8, 4), value), coding="spin") for value in (-1, 1))
     learner = as_learner(name, n_chains=8)
     state, _ = learner.step(learner.init(model, low, np.random.default_rng(0)))
@@ -366,7 +364,7 @@ def test_other_rows_leave_persistent_chains_where_they_stand(name):
 def test_persistent_chains_end_nearer_the_likelihood_than_cd_1_where_the_model_is_wrong():
     """Terms of three variables, learned by pairs: chains restarted at the data see too little of the model."""
     rng = np.random.default_rng(1)
-    truth = random_model_of("higher-order", gb.graphs.complete(5), rng, gb.domain.SPIN, scale=0.8)
+    truth = random_model_of("products", gb.graphs.complete(5), rng, SPINS, scale=0.8)
     data = sampled_data(truth, 3000, rng)
     best = gb.BoltzmannMachine(learner="mle").fit(data).score(data)
     settings = {"n_chains": 2000, "min_iter": 300}

@@ -17,15 +17,14 @@ from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker
 from gibbsian.learners.lessons import DeepLessons
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.models.layers.units import (
     BinaryUnits,
     CategoricalUnits,
     GaussianUnits,
     SpinUnits,
+    codes_of,
     spread,
-    states_of,
-    values_of,
 )
 from gibbsian.storage import Checkpoint
 from layered_systems import data_rows, network, stack, trained
@@ -56,14 +55,14 @@ def random_machine(layers, seed=0, scale=0.7):
 
 def random_rows(layer, n_rows, seed=0, missing=0.0):
     rng = np.random.default_rng(seed)
-    states = states_of(layer, layer.draw(np.zeros((n_rows, layer.width)), rng))
+    states = codes_of(layer, layer.draw(np.zeros((n_rows, layer.width)), rng))
     return data_rows(states, missing=rng.random(states.shape) < missing if missing else None)
 
 
 def mean_bound(model, rows):
     mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
     missing = None if rows.missing is None else spread(model.visible, rows.missing)
-    posterior = mean_field(model.family, model.parts, values_of(model.visible, rows.states), missing)
+    posterior = mean_field(model.family, model.parts, model.visible.encode(rows.states), missing)
     return log_weight_bound(model.family, model.parts, posterior).mean() - exact_sums.log_partition(model)
 
 
@@ -181,7 +180,7 @@ def test_penalties_act_on_weights_only():
     learner = Minibatch(max_iter=10, learning_rate=0.1, batch_size=20)
     sparse = trained(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
     assert all((matrix == 0).all() for matrix in sparse.parts.weights)
-    assert (sparse.biases[0] != 0).all()
+    assert (sparse.parts.biases[0] != 0).all()
     small = trained(replace(learner, l2=5.0), start, rows, np.random.default_rng(0)).model
     free = trained(learner, start, rows, np.random.default_rng(0)).model
     assert np.abs(small.parts.weights[0]).max() < np.abs(free.parts.weights[0]).max()

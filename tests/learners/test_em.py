@@ -10,23 +10,25 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners import EM, as_learner, break_symmetry, run
 from gibbsian.objectives import Likelihood
 from holes import holed
-from systems import models_with_domains, random_model, random_model_of, sampled_data
+from systems import SPINS, dataset_of, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
 GRAPHS = [gb.graphs.complete(5), gb.graphs.grid(1, 5), gb.graphs.from_edges([(0, 1), (0, 2), (0, 3), (1, 4)], 5)]
 
 
-def problem(kind, domain, seed):
+def problem(kind, scores, seed):
     """A start and data in which variable 0 is hidden and a fifth of the other cells missing."""
     rng = np.random.default_rng(seed)
-    truth = random_model_of(kind, GRAPHS[seed % 3], rng, domain)
+    truth = random_model_of(kind, GRAPHS[seed % 3], rng, scores)
     data = holed(sampled_data(truth, 15, rng), rng, 0.2, hidden=[0])
     return break_symmetry(truth.replace(0 * truth.theta), data, rng, scale=0.5), data
 
 
 @pytest.mark.parametrize("seed", range(3))  # which graph, which penalty
-@pytest.mark.parametrize(("kind", "domain"), models_with_domains(5), ids=lambda part: getattr(part, "name", part))
-def test_exact_likelihood_never_falls(kind, domain, seed):
-    start, data = problem(kind, domain, seed)
+@pytest.mark.parametrize(
+    ("kind", "variables"), models_with_variables(5), ids=lambda part: part if isinstance(part, str) else name_of(part)
+)
+def test_exact_likelihood_never_falls(kind, variables, seed):
+    start, data = problem(kind, variables, seed)
     penalties = [{}, {"l2": 0.02}, {"l1": 0.02}][seed % 3]
     result = run(EM(**penalties), start, data, np.random.default_rng(0), max_iter=12)
     values = result.trace.column("value")
@@ -47,7 +49,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
     first = rng.integers(0, 2, (400, 2))
     rows = np.hstack([first, first[:, :1] ^ first[:, 1:]]) ^ (rng.random((400, 3)) < 0.05)
     data = holed(gb.Dataset.read(np.hstack([2 * rows - 1, np.ones((400, 1))]), coding="spin"), rng, hidden=[3])
-    start = break_symmetry(gb.PairwiseModel.zeros(gb.graphs.complete(4)), data, rng, scale=0.5)
+    start = break_symmetry(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4))), data, rng, scale=0.5)
     learner = EM(clamped, l2=1e-4)
     plain, fast = (
         run(dataclasses.replace(learner, accelerated=way), start, data, np.random.default_rng(0), max_iter=3000)
@@ -62,9 +64,11 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("kind", "domain"), models_with_domains(5), ids=lambda part: getattr(part, "name", part))
-def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, seed):
-    start, data = problem(kind, domain, seed)
+@pytest.mark.parametrize(
+    ("kind", "variables"), models_with_variables(5), ids=lambda part: part if isinstance(part, str) else name_of(part)
+)
+def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, variables, seed):
+    start, data = problem(kind, variables, seed)
     few = dataclasses.replace(gb.expectations.ClampedMeanField(), max_iter=1 + seed)
     result = run(EM(few), start, data, np.random.default_rng(0), max_iter=4)
     values = result.trace.column("value")
@@ -72,11 +76,11 @@ def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, se
     assert values[-1] >= Likelihood().bind(start, data)(result.model.theta)[0] - 1e-10
 
 
-def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng):
+def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(scores, rng):
     for graph in (gb.graphs.complete(7), gb.graphs.grid(7, 10)):
-        model = random_model(graph, rng, domain, scale=0.6)
-        states = domain.from_codes(rng.integers(0, 2, (1, graph.n_nodes)).astype(np.int8))
-        data = holed(gb.Dataset.read(states, coding=domain.name), rng, 0.4, hidden=[0, 1, 2])
+        model = random_model(graph, rng, scores, scale=0.6)
+        data = dataset_of(rng.integers(0, 2, (1, graph.n_nodes)), model.variables)
+        data = holed(data, rng, 0.4, hidden=[0, 1, 2])
         expectation = gb.expectations.ClampedMeanField(max_iter=1)
         state, energies = expectation.init(model, data, rng), []
         for _ in range(20):
@@ -86,8 +90,8 @@ def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng
         assert energies[-1] >= -gb.inference.posterior.log_evidence(model, data)[0]
 
 
-def test_ends_where_exact_likelihood_does(domain, rng):
-    truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.4)
+def test_ends_where_exact_likelihood_does(scores, rng):
+    truth = random_model(gb.graphs.complete(4), rng, scores, scale=0.4)
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
     best, found = (run(as_learner(name), start, data, rng, tol=1e-8) for name in ("mle", "em"))
@@ -108,7 +112,7 @@ def test_sampled_e_steps_end_within_their_noise(rng):
 
 
 def test_what_cannot_be_is_refused(rng):
-    large = gb.PairwiseModel.zeros(gb.graphs.complete(60))
+    large = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
     data = gb.Dataset.read(np.where(rng.random((5, 60)) < 0.5, -1.0, 1.0), coding="spin")
     with pytest.raises(TooExpensiveError):
         EM().init(large, data, rng)
@@ -119,7 +123,7 @@ def test_what_cannot_be_is_refused(rng):
 
 
 def test_the_function_of_an_m_step_has_its_own_slopes():
-    start, data = problem("pairwise", gb.domain.SPIN, 1)
+    start, data = problem("pairwise", SPINS, 1)
     state = EM().init(start, data, np.random.default_rng(0))
     function = state.problem._complete_data(state.progress.clamped)
     steps = 1e-5 * np.eye(start.theta.size)

@@ -9,8 +9,8 @@ from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains
 from gibbsian.expectations.block_chains import FreeMoments, NoChains
 from gibbsian.learners import Minibatch
 from gibbsian.learners.layer_gradient import GradientMaker, towards
-from gibbsian.models.family import Model
-from gibbsian.models.layers.units import states_of, values_of
+from gibbsian.models.base import Model
+from gibbsian.models.layers.units import codes_of
 from layered_systems import PAIRS, data_rows, layer_sums, log_partition, random_machine
 
 FLOATS = ("float64", "float32")
@@ -35,12 +35,12 @@ def machine(request, rng):
 
 @pytest.fixture
 def rows(machine, rng):
-    states = states_of(machine.visible, machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
+    states = codes_of(machine.visible, machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
     return data_rows(states)
 
 
 def mean_log_likelihood(model, rows):
-    values = values_of(model.visible, rows.states)
+    values = model.visible.encode(rows.states)
     return float(rows.shares @ model.log_evidence(values)) - log_partition(model)
 
 
@@ -82,7 +82,7 @@ def test_a_step_in_single_precision_is_the_same_to_its_rounding(machine, rows):
 def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rng):
     """With ``b' = b + W nu`` and ``c' = c + W^T mu``, steps of b', c' and W carry over to b and c."""
     mu, nu = rng.random(machine.visible.width), rng.random(machine.hidden.width)
-    values = values_of(machine.visible, rows.states)
+    values = machine.visible.encode(rows.states)
     data = [values, machine.hidden_means(values)]
     free, _ = ExactPhase()(machine.family, machine.parts, None, None, None)
     g_b, g_c, g_w = parts(GradientMaker()(data, free, None)[0], machine)
@@ -100,7 +100,7 @@ def test_centred_steps_go_uphill(machine, rows):
 
 
 def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
-    values = values_of(machine.visible, rows.states)
+    values = machine.visible.encode(rows.states)
     data = [values, machine.hidden_means(values)]
     drawn = machine.draw_visible(machine.draw_hidden(values, rng), rng)
     free = [drawn, machine.hidden_means(drawn)]
@@ -113,8 +113,8 @@ def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
 
 @pytest.mark.parametrize("phase", [RestartedBlockChains(n_steps=30), PersistentBlockChains(n_chains=4000, n_steps=30)])
 def test_chains_that_run_long_have_the_moments_of_the_model(machine, phase, rng):
-    rows = data_rows(states_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
-    fields = [machine.family.fields(machine.parts, 1, [values_of(machine.visible, rows.states), None])]
+    rows = data_rows(codes_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
+    fields = [machine.family.fields(machine.parts, 1, [machine.visible.encode(rows.states), None])]
     state = phase.init(machine, lambda: None, rng)
     (values, hidden), _ = phase(machine.family, machine.parts, state, fields, rng)
     found = machine.family.split(machine.family.statistics_of([values, hidden]))
@@ -138,7 +138,7 @@ def test_penalties_pull_the_weights_alone(rng):
 
 def test_momentum_adds_up(rng):
     machine = random_machine("spin", "spin", rng, n_visible=3, n_hidden=2)
-    rows = data_rows(2 * rng.integers(0, 2, (10, 3)) - 1)
+    rows = data_rows(rng.integers(0, 2, (10, 3)))
     settings = {"schedule": "constant", "batch_size": 1000, "learning_rate": 1e-6, "centred": False}
     settings["free_phase"] = ExactPhase()
     learner = Minibatch(max_iter=300, momentum=0.9, **settings)

@@ -22,7 +22,7 @@ def test_weights_of_a_restricted_machine(rng):
     """sqrt(2 / (60 + 20)) = 0.158."""
     start = start_model(BinaryUnits(60), BinaryUnits(20), ROWS, rng)
     assert spread_is(start.weights, np.sqrt(2 / 80))
-    assert not start.biases[1].any()
+    assert not start.parts.biases[1].any()
 
 
 def test_categories_count_by_their_columns(rng):

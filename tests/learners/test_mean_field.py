@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import BINARY
 from gibbsian.errors import (
     ArgumentError,
     ConstantColumnError,
@@ -12,18 +11,19 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     TooExpensiveError,
 )
+from gibbsian.expectations.clamped import present_means
 from gibbsian.learners import LEARNERS, as_learner, run
 from gibbsian.learners.mean_field import InverseMeanField, warm_start
 from gibbsian.objectives import Likelihood
 from gibbsian.objectives.preconditioners import preconditioning
-from systems import exact_law, random_model, sampled_data
+from systems import BINARY, SPINS, dataset_of, exact_law, random_model, sampled_data
 
 METHODS = ["naive", "tap", "bethe", "independent-pair", "sessak-monasson"]
 
 
 def exact_data(model):
     states, probabilities, _ = exact_law(model)
-    return gb.Dataset.read(states, coding=model.domain.name, sample_weight=probabilities)
+    return dataset_of(states, model.variables, probabilities)
 
 
 def learned(name, model, data, l2=0.0):
@@ -38,30 +38,30 @@ def random_tree(n, rng):
 
 # -- where they are exact ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(4))
-def test_bethe_is_exact_on_trees(seed, domain):
+def test_bethe_is_exact_on_trees(seed, scores):
     rng = np.random.default_rng(seed)
-    truth = random_model(random_tree(9, rng), rng, domain, scale=0.8)
+    truth = random_model(random_tree(9, rng), rng, scores, scale=0.8)
     np.testing.assert_allclose(learned("bethe", truth, exact_data(truth)), truth.theta, atol=1e-8)
 
 
 def test_bethe_is_exact_on_a_tree_embedded_in_a_complete_graph(rng):
     """Where a pair has no coupling the formula finds none."""
     tree = random_model(random_tree(7, rng), rng, scale=0.8)
-    couplings = tree.coupling_matrix[np.triu_indices(7, 1)]
-    full = gb.PairwiseModel.build(gb.graphs.complete(7), tree.biases, couplings)
+    couplings = tree.family.graph.matrix(tree.parts.couplings)[np.triu_indices(7, 1)]
+    full = gb.PairwiseFamily.model(gb.graphs.complete(7), tree.parts.biases, couplings)
     np.testing.assert_allclose(learned("bethe", full, exact_data(tree)), full.theta, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["independent-pair", "bethe", "sessak-monasson"])
 @pytest.mark.parametrize("strength", [0.5, 3.0])
-def test_two_variables_are_exact(name, strength, domain):
-    truth = gb.PairwiseModel.build(gb.graphs.complete(2), [0.4, -0.7], [-strength], domain)
+def test_two_variables_are_exact(name, strength, scores):
+    truth = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.4, -0.7], [-strength], scores)
     np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_independent_variables_are_exact(name, domain, rng):
-    truth = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(size=4), np.zeros(6), domain)
+def test_independent_variables_are_exact(name, scores, rng):
+    truth = gb.PairwiseFamily.model(gb.graphs.complete(4), rng.normal(size=4), np.zeros(6), scores)
     np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=1e-10)
 
 
@@ -69,7 +69,9 @@ def test_independent_variables_are_exact(name, domain, rng):
 def errors(name, strength):
     rng = np.random.default_rng(3)
     direction = random_model(gb.graphs.complete(5), rng, scale=1.0)
-    truth = gb.PairwiseModel.build(direction.graph, 0.4 * direction.biases, strength * direction.couplings)
+    truth = gb.PairwiseFamily.model(
+        direction.family.graph, 0.4 * direction.parts.biases, strength * direction.parts.couplings
+    )
     difference = np.abs(learned(name, truth, exact_data(truth)) - truth.theta)
     return np.array([difference[:5].max(), difference[5:].max()])
 
@@ -93,13 +95,13 @@ def test_each_refinement_pays_at_weak_couplings():
 def test_sparse_graph_keeps_the_couplings_of_its_edges(name, rng):
     truth = random_model(gb.graphs.grid(2, 3), rng, scale=0.2)
     data = exact_data(truth)
-    full = gb.PairwiseModel.zeros(gb.graphs.complete(6)).replace(
-        learned(name, gb.PairwiseModel.zeros(gb.graphs.complete(6)), data)
+    full = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(6))).replace(
+        learned(name, gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(6))), data)
     )
     sparse = truth.replace(learned(name, truth, data))
-    i, j = truth.graph.edges.T
-    np.testing.assert_allclose(sparse.couplings, full.coupling_matrix[i, j], atol=1e-12)
-    assert np.abs(sparse.biases - truth.biases).max() < 0.05
+    i, j = truth.family.graph.edges.T
+    np.testing.assert_allclose(sparse.parts.couplings, full.family.graph.matrix(full.parts.couplings)[i, j], atol=1e-12)
+    assert np.abs(sparse.parts.biases - truth.parts.biases).max() < 0.05
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -108,14 +110,14 @@ def test_spin_model_without_biases_takes_the_means_for_zero(name, rng):
     np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=0.02)
     # the signs of whole rows cannot matter to second moments
     data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.3), 300, rng)
-    turned = gb.Dataset.read(data.states * rng.choice([-1, 1], (data.n_states, 1)), sample_weight=data.weights)
+    turned = dataset_of(data.states ^ rng.choice([1, 0], (data.n_states, 1)), data.variables, data.weights)
     np.testing.assert_allclose(learned(name, truth, data), learned(name, truth, turned), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_binary_model_without_biases_keeps_the_couplings(name, rng):
     with_biases = random_model(gb.graphs.complete(4), rng, BINARY, scale=0.3)
-    without = gb.PairwiseModel.zeros(with_biases.graph, BINARY, bias=False)
+    without = gb.Model.zeros(gb.PairwiseFamily(with_biases.family.graph, BINARY, bias=False))
     data = sampled_data(with_biases, 300, rng)
     assert np.array_equal(learned(name, without, data), learned(name, with_biases, data)[4:])
 
@@ -125,7 +127,7 @@ def test_binary_model_without_biases_keeps_the_couplings(name, rng):
 def test_l2_mixes_in_the_uniform_law(name, rng):
     model = random_model(gb.graphs.complete(4), rng, scale=0.4)
     states, probabilities, _ = exact_law(model)
-    mixed = gb.Dataset.read(states, sample_weight=probabilities + 0.1 / len(states))
+    mixed = dataset_of(states, SPINS(4), probabilities + 0.1 / len(states))
     np.testing.assert_allclose(learned(name, model, exact_data(model), l2=0.1), learned(name, model, mixed), atol=1e-10)
 
 
@@ -139,14 +141,14 @@ def test_l2_is_the_penalty_at_weak_couplings(name, rng):
 @pytest.mark.parametrize("name", METHODS)
 def test_l2_makes_degenerate_data_finite(name):
     rows = [[1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, 1]]  # a constant, opposite columns, fewer rows than columns
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     assert np.isfinite(learned(name, model, gb.Dataset.read(rows), l2=0.1)).all()
 
 
 # -- what cannot be done ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", METHODS)
 def test_degenerate_data_are_named(name):
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     with pytest.raises(ConstantColumnError, match=r"column 'a' has one value only: .*l2=0.01"):
         learned(name, model, gb.Dataset.read([[1, 1], [1, -1]], names=["a", "b"]))
     equal = gb.Dataset.read([[1, 1], [-1, -1], [1, 1]], names=["a", "b"])
@@ -161,32 +163,32 @@ def test_l1_is_refused(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_missing_cells_leave_the_moments_of_those_that_are_present(name, domain, rng):
+def test_missing_cells_leave_the_moments_of_those_that_are_present(name, scores, rng):
     """Cells that are missing completely at random change no moment of the pairs that are present."""
-    truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.3)
+    truth = random_model(gb.graphs.complete(4), rng, scores, scale=0.3)
     states, probabilities, _ = exact_law(truth)
-    holed = [np.where(np.arange(4) == column, np.nan, states) for column in range(4)]
-    rows, weights = np.vstack([states, *holed]), np.tile(probabilities, 5)
-    data = gb.Dataset.read(rows, coding=domain.name, sample_weight=weights)
-    np.testing.assert_allclose(learned(name, truth, data), learned(name, truth, exact_data(truth)), atol=1e-8)
+    missing = np.vstack([np.zeros_like(states), *(np.tile(column, (16, 1)) for column in np.eye(4))]).astype(bool)
+    whole, weights = exact_data(truth), np.tile(probabilities, 5)
+    data = gb.Dataset.of_states(np.tile(states, (5, 1)), whole.coding, sample_weight=weights, missing=missing)
+    np.testing.assert_allclose(learned(name, truth, data), learned(name, truth, whole), atol=1e-8)
 
 
 def test_columns_that_are_never_together_are_refused():
     data = gb.Dataset.read([[0, None], [1, None], [None, 1], [None, 0]], coding="binary")
     with pytest.raises(DataError, match="never present together"):
-        learned("naive", gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY), data)
+        learned("naive", gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), BINARY)), data)
 
 
 def test_unknown_methods_are_named(rng):
     data = gb.Dataset.read([[1, 1], [1, -1], [-1, 1]])
     with pytest.raises(ArgumentError, match="start='betha' is not known"):
-        warm_start("betha", gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+        warm_start("betha", gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data)
 
 
 @pytest.mark.parametrize("name", ["tap", "bethe"])
 def test_pairs_without_a_real_solution_get_the_naive_value_and_a_warning(name):
     """A frustrated triangle in strong fields: correlations that no weak-coupling expansion explains."""
-    truth = gb.PairwiseModel.build(gb.graphs.complete(3), [1.2, 1.2, 1.2], [-1.5, -1.5, -1.5])
+    truth = gb.PairwiseFamily.model(gb.graphs.complete(3), [1.2, 1.2, 1.2], [-1.5, -1.5, -1.5])
     data = exact_data(truth)
     with pytest.warns(DegenerateDataWarning, match=f"has no real solution by '{name}' for 3 of 3 pairs"):
         found = learned(name, truth, data)
@@ -197,7 +199,7 @@ def test_pairs_without_a_real_solution_get_the_naive_value_and_a_warning(name):
 def test_only_pairs_need_no_matrix(monkeypatch, rng):
     n = 400
     data = gb.Dataset.read(rng.choice([-1, 1], (50, n)))
-    chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, n))
+    chain = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(1, n)))
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.001")
     with pytest.raises(TooExpensiveError, match="the approximation 'independent-pair'"):
         warm_start("tap", chain, data)
@@ -216,10 +218,11 @@ def test_fit_says_that_it_was_solved_in_closed_form(name, rng):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_warm_start_is_near_the_maximum_and_nearer_than_independent_columns(name, domain):
+def test_warm_start_is_near_the_maximum_and_nearer_than_independent_columns(name, scores):
     """Fits that are given none begin a step from independent columns, and may take fewer steps from there."""
     rng = np.random.default_rng(8)
-    truth = random_model(gb.graphs.complete(8), rng, scale=0.15).to_domain(domain)[0]
+    spins = random_model(gb.graphs.complete(8), rng, scale=0.15)
+    truth, _ = spins.family.recode(spins.theta, scores)
     data = sampled_data(truth, 2000, rng)
     zero = truth.replace(np.zeros_like(truth.theta))
     start = warm_start(name, zero, data)
@@ -228,20 +231,18 @@ def test_warm_start_is_near_the_maximum_and_nearer_than_independent_columns(name
     best = cold.model.theta
     assert np.linalg.norm(start.theta - best) < 0.6 * np.linalg.norm(best)
     np.testing.assert_allclose(warm.model.theta, best, atol=1e-5)
-    mean = np.average(data.states, axis=0, weights=data.weights)
     loss = Likelihood().bind(zero, data)
-    assert loss(start.theta)[0] < loss(preconditioning(zero).independent(mean).theta)[0]
+    assert loss(start.theta)[0] < loss(preconditioning(zero.family).independent(present_means(data)))[0]
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_warm_start_is_finite_on_any_data(name):
     rows = [[1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, 1]]
-    start = warm_start(name, gb.PairwiseModel.zeros(gb.graphs.complete(4)), gb.Dataset.read(rows))
+    start = warm_start(name, gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4))), gb.Dataset.read(rows))
     assert np.abs(start.theta).max() < 5
 
 
 def test_sessak_monasson_biases_leave_pairs_without_an_edge_alone(rng):
     data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.5), 500, rng)
     machine = gb.BoltzmannMachine("empty", learner=InverseMeanField("sessak-monasson")).fit(data)
-    means = np.average(data.states, axis=0, weights=data.weights)
-    np.testing.assert_allclose(machine.biases_, np.arctanh(means), atol=1e-12)
+    np.testing.assert_allclose(machine.biases_, np.arctanh(present_means(data)), atol=1e-12)

@@ -12,7 +12,7 @@ from gibbsian.learners import Learner, Minibatch
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
 from gibbsian.learners.minibatch import EpochPlan
-from gibbsian.models.layers.units import BinaryUnits, GaussianUnits, states_of, values_of
+from gibbsian.models.layers.units import BinaryUnits, GaussianUnits, codes_of
 from gibbsian.optimizers import Decay
 from layered_systems import (
     DISCRETE,
@@ -34,11 +34,11 @@ SETTINGS = {"learning_rate": 0.2, "batch_size": 30}
 def sampled_rows(machine, n_rows, rng):
     """Rows of the exact law of a small discrete machine."""
     v, _, law, _ = joint_law(machine)
-    return data_rows(states_of(machine.visible, v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
+    return data_rows(codes_of(machine.visible, v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
 
 
 def log_likelihood(model, rows):
-    values = values_of(model.family.layers[0], rows.rows()[0])
+    values = model.family.layers[0].encode(rows.rows()[0])
     return float(rows.shares @ model.family.log_evidence(model.theta, values)) - log_partition(model)
 
 
@@ -208,7 +208,7 @@ def test_unit_probabilities_add_up_to_the_pseudolikelihood(kind, rng):
     total = sum(
         unit_log_probabilities(machine.family, machine.parts, values, np.full(len(values), unit)) for unit in range(4)
     )
-    np.testing.assert_allclose(total, log_pseudolikelihood(machine, states_of(machine.visible, values)), rtol=1e-10)
+    np.testing.assert_allclose(total, log_pseudolikelihood(machine, codes_of(machine.visible, values)), rtol=1e-10)
 
 
 def test_schedules():
@@ -252,8 +252,8 @@ def test_wrong_settings_are_named(settings, message):
 
 def test_rows_that_do_not_fit_are_refused(rng):
     machine = random_machine("spin", "spin", rng, n_visible=3, n_hidden=2)
-    with pytest.raises(DataError, match="column 'x2' has the value 0, but spin units take -1 and 1"):
-        Minibatch().init(machine, data_rows(np.array([[1, -1, 0]])), rng)
+    with pytest.raises(DataError, match="column 'x2' has the value -1, but spin units take codes 0 and 1"):
+        Minibatch().init(machine, data_rows(np.array([[1, 0, -1]])), rng)
     with pytest.raises(DataError, match="3 visible units but the rows have 2 columns"):
         Minibatch().init(machine, data_rows(np.ones((4, 2))), rng)
 
@@ -261,7 +261,7 @@ def test_rows_that_do_not_fit_are_refused(rng):
 def test_a_column_that_never_varies_keeps_finite_biases(rng):
     rows = data_rows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
     start = start_model(BinaryUnits(3), BinaryUnits(2), rows, rng)
-    np.testing.assert_allclose(start.biases[0][:2], [np.log(101), -np.log(101)])
+    np.testing.assert_allclose(start.parts.biases[0][:2], [np.log(101), -np.log(101)])
 
 
 def test_curves_score_every_unit_of_rows_seen_and_not_seen(rng):

@@ -18,7 +18,7 @@ from gibbsian.learners import EM, LearnerState, run
 from gibbsian.learners.bound_mixtures import bound, starting_points
 from gibbsian.learners.winner_take_all import WinnerTakeAll
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows
 
 

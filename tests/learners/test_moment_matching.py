@@ -23,8 +23,8 @@ class Blurred:
         return Estimate(mean, np.full_like(mean, self.stderr)), state
 
 
-def test_the_fixed_point_is_the_penalised_maximum(domain, rng):
-    truth = random_model(gb.graphs.complete(3), rng, domain)
+def test_the_fixed_point_is_the_penalised_maximum(scores, rng):
+    truth = random_model(gb.graphs.complete(3), rng, scores)
     data, start = sampled_data(truth, 300, rng), truth.replace(np.zeros_like(truth.theta))
     best = run(as_learner("mle", l2=0.1), start, data, rng, tol=1e-9).model.theta
     learner = MomentMatching("exact", Ascent(learning_rate=0.4), l2=0.1)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _coarse, _covariance, _edge, _within
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.uncertainty import standard_errors
-from systems import random_model, random_model_of, sampled_data
+from systems import SPINS, random_model, random_model_of, sampled_data
 
 
 def drawn(model, rng, n_groups=20, n_draws=2000):
@@ -17,11 +18,11 @@ def drawn(model, rng, n_groups=20, n_draws=2000):
     return Draws.of(model, states)
 
 
-@pytest.mark.parametrize("kind", ["pairwise", "higher-order", "potts"])
+@pytest.mark.parametrize("kind", ["pairwise", "products", "potts"])
 def test_draws_see_differences_of_log_partitions(kind, rng):
-    domain = gb.domain.Categories((3, 2, 2)) if kind == "potts" else gb.domain.SPIN
+    variables = Variables.categories((3, 2, 2)) if kind == "potts" else SPINS
     graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 3)
-    model = random_model_of(kind, graph, rng, domain, scale=0.3)
+    model = random_model_of(kind, graph, rng, variables, scale=0.3)
     draws = drawn(model, rng)
     function = Reweighted(draws, np.zeros_like(model.theta), SmoothPenalty(0.1))
     move = 0.1 * rng.normal(size=model.theta.size)
@@ -112,7 +113,7 @@ def test_a_round_that_leads_astray_is_taken_back(rng):
     """From a start whose chains are frozen in one state, moments get worse, and the steps shorter."""
     data = sampled_data(random_model(gb.graphs.complete(5), rng, scale=0.3), 500, rng)
     learner = gb.learners.MonteCarloLikelihood()
-    state = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(5)), data, rng)
+    state = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(5))), data, rng)
     state, _ = learner.step(state)
     before = state.progress.before
     astray = before + 3.0
@@ -129,7 +130,7 @@ def _replaced(progress, **parts):
 
 def test_missing_cells_and_hidden_units_are_expected_under_the_model(rng):
     rows = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.4), 400, rng)
-    cells = rows.states[rows.row_of].astype(float)
+    cells = rows.variables.scores_of(rows.states[rows.row_of])
     cells[rng.random(cells.shape) < 0.1] = np.nan
     best, found = (
         gb.BoltzmannMachine(learner=learner, random_state=0, coding="spin").fit(cells) for learner in ("mle", "mcmle")
@@ -147,7 +148,7 @@ def test_independent_draws_are_worth_one_each_and_repeated_ones_a_share(rng):
     assert draws.repeats == pytest.approx(1.0, abs=0.15)
     five = Draws.of(model, np.repeat(draws.states, 5, axis=1))
     assert five.repeats == pytest.approx(5 * draws.repeats, rel=0.05)
-    one = gb.PairwiseModel(gb.graphs.grid(1, 1), np.zeros(1))
+    one = gb.Model(gb.PairwiseFamily(gb.graphs.grid(1, 1)), np.zeros(1))
     apart = np.array([[0.5], [-0.5]])  # variance 1 / 4 of their mean for 1 / 8 of eight independent draws
     assert Draws(one, np.ones((2, 4, 1)), apart, apart).repeats == 2.0
     same = np.ones((2, model.theta.size))
@@ -158,4 +159,4 @@ def test_the_covariance_of_draws_is_that_of_their_statistics(rng, monkeypatch):
     monkeypatch.setattr("gibbsian.learners.monte_carlo_likelihood.STATES_AT_ONCE", 7)
     model = random_model(gb.graphs.complete(3), rng)
     rows = gb.inference.exact(model).sample(20, rng)
-    np.testing.assert_allclose(_covariance(model, rows), np.cov(model.statistics(rows).T), atol=1e-14)
+    np.testing.assert_allclose(_covariance(model, rows), np.cov(model.family.statistics(rows).T), atol=1e-14)

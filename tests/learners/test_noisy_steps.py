@@ -12,20 +12,22 @@ from gibbsian.optimizers import Adam
 
 
 def test_the_rate_falls_where_variables_have_many_interactions():
-    rates = [paced_adam(gb.PairwiseModel.zeros(gb.graphs.complete(n))).learning_rate for n in (2, 21, 41, 101)]
+    rates = [
+        paced_adam(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))).learning_rate for n in (2, 21, 41, 101)
+    ]
     np.testing.assert_allclose(rates, [0.05, 0.05, 0.025, 0.01])
-    assert paced_adam(gb.PairwiseModel.zeros(gb.graphs.from_edges([], 3))) == OF_CHAINS
+    assert paced_adam(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.from_edges([], 3)))) == OF_CHAINS
 
 
 def test_the_rate_counts_cliques_and_not_edges():
-    model = gb.models.HigherOrderModel.build(dict.fromkeys(itertools.combinations(range(12), 3), 0.1), n_variables=12)
+    model = gb.ProductsFamily.model(dict.fromkeys(itertools.combinations(range(12), 3), 0.1), n_variables=12)
     assert paced_adam(model).learning_rate == pytest.approx(1 / 55)  # each variable is in 11 * 10 / 2 triples
 
 
 @pytest.mark.parametrize("name", ["cd", "pcd", "smci-pcd"])
 def test_an_optimizer_of_the_users_own_is_left_alone(name, rng):
     data = gb.Dataset.read(rng.integers(0, 2, (10, 30)))
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(30), data.domain)
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(30), data.variables))
     assert as_learner(name).init(model, data, rng).problem.steps.optimizer.learning_rate == pytest.approx(1 / 29)
     own = Adam(learning_rate=0.05)
     assert as_learner(name, optimizer=own).init(model, data, rng).problem.steps.optimizer is own

@@ -14,15 +14,15 @@ from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.optimizers import Adam, Ascent, Decay
 from gibbsian.storage import Checkpoint, pack, unpack
-from systems import random_model, sampled_data
+from systems import BINARY, dataset_of, random_model, sampled_data
 
 ROBBINS_MONRO = Ascent(learning_rate=0.4, decay=Decay(power=0.75, delay=50))
 
 
 @pytest.fixture
-def learned(domain, rng):
+def learned(scores, rng):
     """A start, 20,000 rows of a small machine, and the full pseudolikelihood fit."""
-    truth = random_model(gb.graphs.complete(5), rng, domain, scale=0.4)
+    truth = random_model(gb.graphs.complete(5), rng, scores, scale=0.4)
     data = sampled_data(truth, 20_000, rng)
     start = truth.replace(np.zeros_like(truth.theta))
     return start, data, run(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
@@ -30,7 +30,7 @@ def learned(domain, rng):
 
 def sampling_errors(model, data):
     """Rough standard errors of the parameters: spins' own, carried to the coding."""
-    return 1.0 / np.sqrt(data.n_rows) / preconditioning(model).centred(np.zeros(model.n_variables)).scales
+    return 1.0 / np.sqrt(data.n_rows) / preconditioning(model.family).centred(np.zeros(model.n_variables)).scales
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_average_weighs_step_s_by_its_cube(rng):
     """The rule ``newest = 4 / (t + 3)`` gives step s the weight s (s + 1) (s + 2) over the sum of all."""
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 600, rng)
     learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=100)
-    state, steps = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data, rng), []
+    state, steps = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), data, rng), []
     for _ in range(8):
         state, _ = learner.step(state)
         steps.append(state.progress.iterate)
@@ -90,7 +90,7 @@ def test_the_average_weighs_step_s_by_its_cube(rng):
 def test_from_disk_as_from_memory(tmp_path, rng):
     truth = random_model(gb.graphs.complete(6), rng, scale=0.3)
     data = sampled_data(truth, 30_000, rng)
-    np.save(tmp_path / "rows.npy", data.states[data.row_of])
+    np.save(tmp_path / "rows.npy", data.variables.scores_of(data.states[data.row_of]).astype(np.int8))
     stream = DataStream.open(tmp_path / "rows.npy", memory=100_000)
     assert stream.window_rows < 6000
     start = truth.replace(np.zeros_like(truth.theta))
@@ -103,7 +103,7 @@ def test_from_disk_as_from_memory(tmp_path, rng):
 def test_stream_resumes_to_the_same_bits(tmp_path, rng):
     rows = (rng.random((4000, 5)) < 0.5).astype(np.int8)
     np.save(tmp_path / "rows.npy", rows)
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(5), gb.domain.BINARY)
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(5), BINARY))
     learner = Online(batch_size=150, l1=0.01, l2=0.01)
     path = tmp_path / "fit.checkpoint"
 
@@ -137,7 +137,7 @@ def test_chunks_approach_the_full_fit_and_their_state_is_plain(learned):
 def test_one_chunk_is_one_pass_of_the_learner(rng):
     """`update` and the learner's own steps are the same computation."""
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 900, rng)
-    start, learner = gb.PairwiseModel.zeros(gb.graphs.complete(3)), Online(batch_size=100)
+    start, learner = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), Online(batch_size=100)
     result = run(learner, start, data, np.random.default_rng(4), max_iter=9)
     state, _ = learner.update(None, start, data, np.random.default_rng(4))
     assert np.array_equal(state.progress.theta, result.model.theta)
@@ -146,12 +146,12 @@ def test_one_chunk_is_one_pass_of_the_learner(rng):
 def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
     truth = random_model(gb.graphs.grid(2, 3), rng, scale=0.8)
     data = sampled_data(truth, 20_000, rng)
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(6))
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(6)))
     full = run(as_learner("mple", l1=0.1, l2=0.05), start, data, rng, tol=1e-8).model
     learner = Online(batch_size=200, l1=0.1, l2=0.05)
     online = run(learner, start, data, np.random.default_rng(0), max_iter=1500).model
-    assert (full.couplings == 0).any()
-    assert not online.couplings[full.couplings == 0].any()
+    assert (full.parts.couplings == 0).any()
+    assert not online.parts.couplings[full.parts.couplings == 0].any()
     # it stops within the noise of the rows: allow three sampling errors of a spin's parameter
     np.testing.assert_allclose(online.theta, full.theta, atol=3 / np.sqrt(data.n_rows))
 
@@ -159,19 +159,21 @@ def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
 def test_weights_count(rng):
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 4000, rng)
     rows = data.states[data.row_of]
-    doubled = gb.Dataset.read(rows, sample_weight=np.where(rows[:, 0] > 0, 3.0, 1.0))
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    doubled = dataset_of(rows, data.variables, np.where(rows[:, 0] == 1, 3.0, 1.0))
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     target = run(as_learner("mple"), start, doubled, rng).model.theta
     learner = Online(batch_size=100)
     result = run(learner, start, doubled, np.random.default_rng(0), max_iter=learner.steps(doubled, passes=20))
     np.testing.assert_allclose(result.model.theta, target, atol=0.04)
 
 
-def test_centring_is_the_same_model_and_its_gradient(domain, rng):
+def test_centring_is_the_same_model_and_its_gradient(scores, rng):
     for bias in (True, False):
-        model = random_model(gb.graphs.complete(4), rng, domain, bias=bias)
+        model = random_model(gb.graphs.complete(4), rng, scores, bias=bias)
         data = sampled_data(model, 200, rng)
-        centring = preconditioning(model).centred(data.states[data.row_of].mean(axis=0))
+        centring = preconditioning(model.family).centred(
+            data.variables.scores_of(data.states[data.row_of]).mean(axis=0)
+        )
         inner = centring.inwards(model.theta)
         np.testing.assert_allclose(centring.outwards(inner), model.theta, atol=1e-12)
         objective = Pseudolikelihood()
@@ -187,7 +189,7 @@ def test_centring_is_the_same_model_and_its_gradient(domain, rng):
 
 def test_likelihood_online_follows_the_rule_of_yk15(rng):
     """One row at a time, exact likelihood: theta + rate * (statistics of the row - expected statistics)."""
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     data = gb.Dataset.read([[1, 1, 1], [-1, -1, -1]])  # mean zero, so that centring changes nothing
     learner = Online(gb.objectives.Likelihood(), Ascent(learning_rate=0.1), batch_size=2, average=False)
     state = learner.init(start, data, np.random.default_rng(0))
@@ -200,8 +202,8 @@ def test_unusable_settings_and_data_are_refused(rng):
     for bad in ({"batch_size": 0}, {"optimizer": "lbfgs"}, {"l1": -1.0}, {"objective": "nonsense"}):
         with pytest.raises(ArgumentError):
             Online(**bad)
-    start = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)
-    with pytest.raises(CodingError, match="the data is spin"):
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), BINARY))
+    with pytest.raises(CodingError, match="the data, which is spin"):
         Online().init(start, gb.Dataset.read([[-1, 1], [1, -1]]), rng)
     with pytest.raises(DataError, match="2 variables but the data has 3 columns"):
         Online().update(None, start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]), rng)

@@ -7,7 +7,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.learners import as_learner, run
 from gibbsian.learners.potts_mean_field import inverted
-from systems import random_model, sampled_data
+from systems import SPINS, random_model, sampled_data
 
 
 def solve(model, data, rng, **settings):
@@ -18,16 +18,15 @@ def solve(model, data, rng, **settings):
 def test_two_values_give_the_spin_formula(rng, l2):
     graph = gb.graphs.grid(2, 3)
     data = sampled_data(random_model(gb.graphs.complete(6), rng, scale=0.3), 500, rng)
-    spins = solve(gb.PairwiseModel.zeros(graph), data, rng, l2=l2)
-    tables = solve(gb.models.PottsModel.zeros(graph), data, rng, l2=l2)
-    np.testing.assert_allclose([table[1, 1] for table in tables.couplings], spins.couplings, atol=1e-10)
-    np.testing.assert_allclose([table[1] for table in tables.biases], spins.biases, atol=1e-10)
+    spins = solve(gb.Model.zeros(gb.PairwiseFamily(graph)), data, rng, l2=l2)
+    tables = solve(gb.Model.zeros(gb.TablesFamily.potts(graph, SPINS)), data, rng, l2=l2).parts.tables
+    np.testing.assert_allclose([table[1, 1] for table in tables[6:]], spins.parts.couplings, atol=1e-10)
+    np.testing.assert_allclose([table[1] for table in tables[:6]], spins.parts.biases, atol=1e-10)
 
 
 def test_weak_couplings_are_found_for_mixed_cardinalities(rng):
-    domain = gb.domain.Categories((2, 3, 4))
-    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(3), domain)
-    truth = zeros.replace(rng.normal(scale=0.1, size=zeros.theta.size)).zero_sum()
+    zeros = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(3), gb.Variables.categories((2, 3, 4))))
+    truth = zeros.replace(rng.normal(scale=0.1, size=zeros.theta.size)).canonical()
     sampled = sampled_data(truth, 200_000, rng)
     found = solve(zeros, sampled, rng)
     assert np.abs(found.theta - truth.theta).max() < 0.05
@@ -40,14 +39,14 @@ def test_rows_that_hide_a_column_count_for_the_others_only(rng):
     rows[300:, 0] = np.nan
     coding = gb.domain.CategoryCoding.of_labels([range(q) for q in (2, 3, 4)])
     whole, twice = (gb.Dataset.read(table, coding=coding) for table in (codes, rows))
-    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(3), whole.domain)
+    zeros = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(3), whole.variables))
     assert twice.has_missing
     np.testing.assert_allclose(solve(zeros, twice, rng).theta, solve(zeros, whole, rng).theta, atol=1e-10)
 
 
 def test_unseen_value_is_named(rng):
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]], coding=gb.data.Labels([0, 1, 2]))
-    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
+    zeros = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(2), data.variables))
     with pytest.raises(DataError, match="'x0' has a value that never occurs"):
         solve(zeros, data, rng)
     assert np.isfinite(solve(zeros, data, rng, l2=1.0).theta).all()
@@ -56,15 +55,17 @@ def test_unseen_value_is_named(rng):
 def test_too_few_rows_are_refused_with_the_remedy(rng):
     data = gb.Dataset.read([[0, 0, 1], [1, 1, 0], [0, 1, 1]], coding="categorical")
     with pytest.raises(DataError, match="l2=1"):
-        solve(gb.models.PottsModel.zeros(gb.graphs.complete(3), data.domain), data, rng)
+        solve(gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(3), data.variables)), data, rng)
 
 
 def test_other_formulas_and_models_are_refused(rng):
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]])
-    with pytest.raises(ArgumentError, match="approximation='tap' has no formula for a PottsModel: use 'naive'"):
-        solve(gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain), data, rng, approximation="tap")
-    with pytest.raises(ArgumentError, match="no formula for a HigherOrderModel"):
-        solve(gb.models.HigherOrderModel.of_order(2, 2, data.domain), data, rng)
+    with pytest.raises(ArgumentError, match="approximation='tap' has no formula for a TablesFamily: use 'naive'"):
+        solve(
+            gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(2), data.variables)), data, rng, approximation="tap"
+        )
+    with pytest.raises(ArgumentError, match="no formula for a ProductsFamily"):
+        solve(gb.Model.zeros(gb.ProductsFamily.of_order(2, 2, data.variables)), data, rng)
 
 
 def test_the_first_column_that_others_determine_is_named():

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from gibbsian.answers.queries import Queries
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import DataError
 from gibbsian.learners import run
-from gibbsian.learners.span_base import best_so_far
-from gibbsian.models import FullSpanModel, SpanBasis
-from span_fits import counted, fit, learner_of, steps_of
-from span_reference import all_functions
-
-
-def random_span(cardinalities, rng, n_functions=8, scale=0.7):
-    basis = SpanBasis(cardinalities)
-    indices = rng.permutation(np.arange(1, basis.size))[:n_functions]
-    return FullSpanModel(basis, indices, scale * rng.normal(size=indices.size))
-
-
-def law(model):
-    """Every state and its probability, from the definition."""
-    states = np.array(list(itertools.product(*map(range, model.cardinalities))))
-    logs = model.theta @ all_functions(model.cardinalities)[model.indices]
-    return states, np.exp(logs - logsumexp(logs))
+from gibbsian.learners.span_base import in_use
+from gibbsian.learners.span_problem import DescriptionLength
+from span_fits import counted, fit, law, learner_of, random_span, span_model, steps_of
 
 
 def matching(states, row, hole):
@@ -46,22 +29,22 @@ def incomplete(rng, cardinalities=(2,) * 6, n_rows=400, share=0.25):
 def observed_cost(data, learner, model):
     """The cost on the observed cells from its definition: minus the mean log-probability, penalties."""
     states, p = law(model)
-    length, _ = learner.function_costs(model.basis, data.total_weight)
+    length = DescriptionLength.of_samples(model.family.basis, data.total_weight, learner.mdl_scale)
     shares = data.weights / data.total_weight
     seen = [p[matching(states, row, hole)].sum() for row, hole in zip(data.states, data.missing, strict=True)]
-    return float(-shares @ np.log(seen) + length(model.basis, model.indices).sum())
+    return float(-shares @ np.log(seen) + length(model.family.basis, model.family.functions).sum())
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "newton"])
 @pytest.mark.parametrize("cardinalities", [(2,) * 6, (3, 2, 4)], ids=str)
 def test_the_cost_on_observed_cells_never_rises(algorithm, cardinalities, rng):
     data, learner = incomplete(rng, cardinalities), learner_of(algorithm)
-    start = FullSpanModel.build(cardinalities)
+    start = span_model(cardinalities)
     state = learner.init(start, data, rng)
 
     def exact_cost(state):
-        indices, theta = best_so_far(state.progress.inner)
-        return observed_cost(data, learner, FullSpanModel(start.basis, indices, theta))
+        functions, theta = in_use(*state.progress.inner.best())
+        return observed_cost(data, learner, span_model(cardinalities, functions, theta))
 
     after_fills, last = [], np.inf
     while not state.progress.verdict:
@@ -101,7 +84,7 @@ def test_complete_rows_are_fitted_as_without_missing_cells(rng):
     plain = fit(data.states, data.weights, (2,) * 6)
     shares = data.weights / data.total_weight
     assert found.converged
-    assert np.array_equal(found.model.indices, plain.model.indices)
+    assert np.array_equal(found.model.family.functions, plain.model.family.functions)
     # the last move adds a function and fits all parameters, so that the fit of a fill has nothing left to gain
     assert found.steps[-1].cost == pytest.approx(plain.cost - shares @ np.log(shares), abs=1e-12)
 
@@ -110,10 +93,10 @@ def test_missing_cells_cost_less_than_dropping_their_rows(rng):
     true = random_span((2,) * 5, np.random.default_rng(3), n_functions=6, scale=0.9)
     codes = SpanAnswers(true).sample(3000, rng)[0]
     holes = rng.random(codes.shape) < 0.3
-    filled = fit(codes, np.ones(len(codes)), true.cardinalities, missing=holes).model
+    filled = fit(codes, np.ones(len(codes)), true.variables.sizes, missing=holes).model
     whole = ~holes.any(axis=1)
-    dropped = fit(codes[whole], np.ones(whole.sum()), true.cardinalities).model
-    queries, numbers = Queries(true, rng), [np.arange(size) for size in true.cardinalities]
+    dropped = fit(codes[whole], np.ones(whole.sum()), true.variables.sizes).model
+    queries, numbers = Queries(true, rng), [np.arange(size) for size in true.variables.sizes]
     assert queries.divergence(filled, numbers).forward.value < queries.divergence(dropped, numbers).forward.value
 
 
@@ -125,7 +108,7 @@ def test_a_column_without_observed_cells_is_named():
 def test_a_fit_stopped_on_the_second_path_gives_the_better_end(rng):
     true = random_span((2,) * 7, rng, n_functions=20, scale=0.5)
     data = counted(SpanAnswers(true).sample(500, rng)[0], np.ones(500), (2,) * 7)
-    learner, start = learner_of("newton"), FullSpanModel.build((2,) * 7)
+    learner, start = learner_of("newton"), span_model((2,) * 7)
     whole = steps_of(run(learner, start, data, max_iter=10_000).trace)
     soon = [step.kind for step in whole].index("restart") + 2
     ended = run(learner, start, data, max_iter=soon)

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Model, Variables
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import run
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_hidden import SpanHidden
-from gibbsian.models import FullSpanModel
-from span_fits import counted, fit, learner_of
+from gibbsian.learners.span_problem import DescriptionLength, Shrinkage
+from gibbsian.models.families.full_span import FullSpanFamily
+from span_fits import counted, dual_of, fit, learner_of, span_model, table_of
 
 DENSE = {"l2": 0.003, "l2_growth": 4.0}
 
@@ -19,7 +21,7 @@ def fit_hidden(data, cardinalities, algorithm="newton", n_values=2, seed=0, max_
     """Learn a hidden variable, or several; return the learner and the result."""
     learner = SpanHidden(learner_of(algorithm, **settings), tol=last)
     hidden = np.atleast_1d(n_values).tolist()
-    model = FullSpanModel.build((*cardinalities, *hidden), n_hidden=len(hidden))
+    model = span_model((*cardinalities, *hidden), n_hidden=len(hidden))
     return learner, run(learner, model, data, seed, max_iter=max_iter)
 
 
@@ -60,11 +62,14 @@ def test_cost_is_that_of_the_definition(algorithm, n_values, rng):
     settings = DENSE if algorithm == "dense" else {"l2": 0.001}
     data = counted(states, counts, (2,) * 6)
     learner, result = fit_hidden(data, (2,) * 6, algorithm, n_values, **settings)
-    model, shares = result.model, counts / 400
-    law = model.probabilities().reshape(64, -1).sum(axis=1)[states @ 2 ** np.arange(5, -1, -1)]
+    model, family, shares = result.model, result.model.family, counts / 400
+    law = table_of(model).values.reshape(64, -1).sum(axis=1)[states @ 2 ** np.arange(5, -1, -1)]
     divergence = shares @ (np.log(shares) - np.log(law))
-    length, shrinkage = learner.learner.function_costs(model.basis, 400)
-    penalties = length(model.basis, model.indices).sum() + shrinkage(model.basis, model.indices, model.theta).sum()
+    inner = learner.learner
+    length = DescriptionLength.of_samples(family.basis, 400, inner.mdl_scale)
+    shrinkage = Shrinkage(inner.l1, inner.l2, inner.l2_growth)
+    penalties = length(family.basis, family.functions) + shrinkage(family.basis, family.functions, model.theta)
+    penalties = penalties.sum()
     assert costs_of(result)[-1] == pytest.approx(divergence + penalties, abs=1e-10)
     told = learner.costs(model, data)
     assert told["cost"] == pytest.approx(divergence + penalties, abs=1e-10)
@@ -83,7 +88,7 @@ def test_two_classes_are_found(rng):
     assert max(agreement, 1 - agreement) > 0.95
     plain = fit(states, counts, (2,) * 6)
     assert costs_of(best)[-1] < plain.cost  # six functions of one class variable instead of fifteen pairs
-    assert best.model.indices.size < plain.model.indices.size
+    assert best.model.theta.size < plain.model.theta.size
 
 
 def test_equal_rows_are_counted_together(rng):
@@ -109,9 +114,9 @@ def test_bad_arguments_are_named(rng):
     with pytest.raises(ArgumentError, match="must choose functions of a full-span model"):
         SpanHidden("mple")
     with pytest.raises(ArgumentError, match="the model has no hidden variable"):
-        run(SpanHidden(), FullSpanModel.build((2, 2)), data)
+        run(SpanHidden(), span_model((2, 2)), data)
     with pytest.raises(ArgumentError, match=r"l2=0\.0 must be above 0"):
-        run(SpanHidden("span-dense"), FullSpanModel.build((2, 2, 2), n_hidden=1), data)
+        run(SpanHidden("span-dense"), span_model((2, 2, 2), n_hidden=1), data)
 
 
 # -- several hidden variables -----------------------------------------------------------------------------------------
@@ -138,8 +143,8 @@ def test_two_causes_are_found_each_by_a_variable_of_its_own(rng):
     assert np.sort(agreement.ravel())[-2:].min() > 0.95
     assert agreement.max(axis=0).min() > 0.95
     # eight columns with one cause each; a bias costs more than it saves
-    assert two.model.indices.size == 8
-    assert {support[0] for support in two.model.supports} == set(range(8))
+    assert two.model.theta.size == 8
+    assert {support[0] for support in two.model.family.supports} == set(range(8))
 
 
 def test_most_starts_of_several_variables_find_both_causes(rng):
@@ -153,23 +158,22 @@ def test_most_starts_of_several_variables_find_both_causes(rng):
 def test_filled_rows_give_the_gradient_of_the_visible_divergence(cardinalities, hidden, rng):
     """d KL(data || p(x)) / d theta_y is the model's mean of Phi_y less that of the filled rows, at any theta."""
     every = (*cardinalities, *hidden)
-    model = FullSpanModel.build(every, n_hidden=len(hidden))
-    indices = np.arange(1, model.basis.size)
-    model = FullSpanModel(model.basis, indices, rng.normal(0, 0.3, indices.size), model.domain, n_hidden=len(hidden))
+    family = FullSpanFamily.dense(Variables.categories(cardinalities), hidden)
+    model = Model(family, rng.normal(0, 0.3, family.n_parameters))
     n_states, m = int(np.prod(cardinalities)), int(np.prod(hidden))
     shares = rng.dirichlet(np.ones(n_states))
     visible = np.array(list(np.ndindex(cardinalities)))
     codes = np.column_stack([visible, np.zeros((n_states, len(hidden)), int)])
     missing = np.arange(len(every))[None, :] >= len(cardinalities)
-    rows = SpreadRows.unfilled(learner_of(), model.basis, codes, np.repeat(missing, n_states, axis=0), 1000 * shares)
-    gradient = (model.dual() - rows.filled(model.probabilities()).problem.data_dual)[1:]
+    rows = SpreadRows.unfilled(learner_of(), family.basis, codes, np.repeat(missing, n_states, axis=0), 1000 * shares)
+    gradient = (dual_of(model) - rows.filled(table_of(model).values).problem.data_dual)[1:]
 
     def divergence(theta):
-        law = FullSpanModel(model.basis, indices, theta, model.domain).probabilities().reshape(n_states, m).sum(axis=1)
+        law = family.probabilities(theta).values.reshape(n_states, m).sum(axis=1)
         return shares @ np.log(shares / law)
 
-    for y in rng.choice(indices.size, 12, replace=False):
-        step = np.zeros(indices.size)
+    for y in rng.choice(family.n_parameters, 12, replace=False):
+        step = np.zeros(family.n_parameters)
         step[y] = 1e-5
         slope = (divergence(model.theta + step) - divergence(model.theta - step)) / 2e-5
         assert gradient[y] == pytest.approx(slope, abs=1e-8)
@@ -181,7 +185,7 @@ def test_a_fit_ends_where_the_likelihood_has_no_slope(rng):
     _, result = fit_hidden(data, (2,) * 8, n_values=(2, 2), max_iter=2000, last=1e-12)
     model = result.model
     filled = result.moments.mean
-    np.testing.assert_allclose(model.dual()[model.indices], filled, atol=1e-4)
+    np.testing.assert_allclose(dual_of(model)[model.family.functions], filled, atol=1e-4)
 
 
 def test_more_values_than_distinct_rows():

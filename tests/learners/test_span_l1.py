@@ -7,8 +7,7 @@ from scipy.optimize import minimize
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import run
 from gibbsian.learners.span_l1 import SpanL1
-from gibbsian.models import FullSpanModel
-from span_fits import counted, fit
+from span_fits import counted, fit, span_model
 from span_reference import all_functions, empirical
 
 SYSTEMS = [(2,) * 6, (3, 5, 2, 2)]
@@ -23,8 +22,8 @@ def rows_of(cardinalities, rng, n_rows=400):
 
 
 def dense(model):
-    theta = np.zeros(model.basis.size)
-    theta[model.indices] = model.theta
+    theta = np.zeros(model.family.basis.size)
+    theta[model.family.functions] = model.theta
     return theta
 
 
@@ -81,14 +80,14 @@ def test_more_of_it_leaves_fewer_functions_and_in_the_end_none(rng):
     means = all_functions(SYSTEMS[0])[1:] @ empirical(rows, np.ones(len(rows)), SYSTEMS[0])
     largest = np.abs(means).max()
     strengths = largest * np.array([0.02, 0.1, 0.4, 0.999, 1.001])
-    sizes = [fit(rows, np.ones(len(rows)), SYSTEMS[0], "l1", l1=l1).model.indices.size for l1 in strengths]
+    sizes = [fit(rows, np.ones(len(rows)), SYSTEMS[0], "l1", l1=l1).model.theta.size for l1 in strengths]
     assert sizes[0] > sizes[1] > sizes[2] > sizes[3] == 1
     assert sizes[4] == 0
 
 
 def test_a_path_of_warm_starts_ends_where_cold_ones_do(rng):
     rows = rows_of(SYSTEMS[1], rng)
-    data, model = counted(rows, np.ones(len(rows)), SYSTEMS[1]), FullSpanModel.build(SYSTEMS[1])
+    data, model = counted(rows, np.ones(len(rows)), SYSTEMS[1]), span_model(SYSTEMS[1])
     for l1 in (0.1, 0.03, 0.01, 0.03):
         model = run(SpanL1(l1=l1), model, data).model
         cold = fit(rows, np.ones(len(rows)), SYSTEMS[1], "l1", l1=l1).model

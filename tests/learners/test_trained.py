@@ -10,12 +10,12 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.learners import trained
 from gibbsian.learners.trained import TrainingReport, penalty_pull, training_report
-from systems import exact_law, random_model, sampled_data
+from systems import BINARY, exact_law, random_model, sampled_data
 
 
 @pytest.fixture
-def data(rng, domain):
-    return sampled_data(random_model(gb.graphs.complete(4), rng, domain, scale=0.4), 600, rng)
+def data(rng, scores):
+    return sampled_data(random_model(gb.graphs.complete(4), rng, scores, scale=0.4), 600, rng)
 
 
 def test_maximum_likelihood_matches_every_moment(data):
@@ -27,25 +27,21 @@ def test_maximum_likelihood_matches_every_moment(data):
 
 
 def test_z_scores_are_differences_in_standard_errors(data, rng):
-    model = random_model(gb.graphs.complete(4), rng, data.domain)
+    model = random_model(gb.graphs.complete(4), rng, data.variables)
     states, probabilities, _ = exact_law(model)
-    x = data.states[data.row_of].astype(float)
-    i, j = model.graph.edges.T
-    expected = []
-    for values, law in (
-        (x, states.astype(float)),
-        (x[:, i] * x[:, j], states[:, i].astype(float) * states[:, j]),
-    ):
-        mean = probabilities @ law
-        deviation = np.sqrt(probabilities @ law**2 - mean**2)
-        expected.extend((values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x))))
+    x, law = (data.variables.scores_of(codes) for codes in (data.states[data.row_of], states))
+    i, j = model.family.graph.edges.T
+    values, law = (np.hstack([each, each[:, i] * each[:, j]]) for each in (x, law))
+    mean = probabilities @ law
+    deviation = np.sqrt(probabilities @ law**2 - mean**2)
+    expected = (values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x)))
     report = training_report(model, data_moments(model, data), 0.0, rng)
     np.testing.assert_allclose(report.z_scores, expected, rtol=1e-10)
 
 
 def test_z_scores_count_the_error_of_sampled_moments(data, rng, monkeypatch):
     """A difference has the variance of the data's mean and that of the model's."""
-    model = random_model(gb.graphs.complete(4), rng, data.domain)
+    model = random_model(gb.graphs.complete(4), rng, data.variables)
     moments = data_moments(model, data)
     exact = training_report(model, moments, 0.0, rng)
     blur = 0.05
@@ -70,7 +66,7 @@ def test_z_scores_of_a_full_span_fit(rng):
 
 def test_a_wrong_model_is_not_trained(rng):
     data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=1.0), 2000, rng)
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     report = training_report(model, data_moments(model, data), 0.5, rng)
     assert not report.is_trained
     assert report.n_far >= 1
@@ -165,7 +161,7 @@ def test_a_model_without_parameters_has_nothing_to_compare(x):
 
 def test_what_samples_never_show_is_not_infinitely_far(rng):
     """The model's samples are all of one value: no variance of theirs, yet a difference."""
-    model = gb.PairwiseModel.build(gb.graphs.complete(2), [-50.0, -50.0], [0.0], gb.domain.BINARY)
+    model = gb.PairwiseFamily.model(gb.graphs.complete(2), [-50.0, -50.0], [0.0], BINARY)
     data = gb.Dataset.read([[0, 0]] * 99 + [[1, 0]])
     report = training_report(model, data_moments(model, data), 0.0, rng)
     assert np.isfinite(report.z_scores).all()
@@ -190,7 +186,7 @@ def test_a_penalty_is_blamed_where_it_pulls_as_hard_as_moments_differ(rng):
 
 
 def test_what_samples_never_show_varies_as_what_lies_halfway_to_the_data(rng, monkeypatch):
-    model = gb.PairwiseModel(gb.graphs.grid(1, 1), np.zeros(1))
+    model = gb.Model(gb.PairwiseFamily(gb.graphs.grid(1, 1)), np.zeros(1))
     monkeypatch.setattr(trained, "_expect", lambda model, rng: Estimate(np.ones(1), np.zeros(1)))
     report = training_report(model, DataMoments(np.array([0.2]), np.array([50.0])), 0.0, rng)
     halfway = 0.6
@@ -201,7 +197,7 @@ def test_what_samples_never_show_varies_as_what_lies_halfway_to_the_data(rng, mo
 @pytest.mark.parametrize(("theta", "expected"), [(0.5, (0.0, 0.3)), (-0.5, (-0.3, 0.0)), (0.0, (-0.2, 0.2))])
 def test_a_penalty_pulls_towards_zero(theta, expected):
     """By l1 + l2 |theta| at most, and to either side of a coupling that it holds at zero."""
-    model = gb.PairwiseModel(gb.graphs.complete(2), np.array([0.0, 0.0, theta]))
+    model = gb.Model(gb.PairwiseFamily(gb.graphs.complete(2)), np.array([0.0, 0.0, theta]))
     low, high = penalty_pull(model, 0.2, 0.2, None, 100.0)
     np.testing.assert_allclose((low[2], high[2]), expected)
     assert low[0] == high[0] == 0.0
@@ -244,9 +240,7 @@ def test_chains_that_have_not_mixed_are_no_evidence(monkeypatch):
 def test_chains_from_the_data_alone_are_no_evidence(monkeypatch):
     """All 30 variables at one have nearly all the weight; chains from zeros, as of sparse rows, never go there."""
     n = 30
-    model = gb.PairwiseModel.build(
-        gb.graphs.complete(n), np.full(n, -4.0), np.full(n * (n - 1) // 2, 0.4), gb.domain.BINARY
-    )
+    model = gb.PairwiseFamily.model(gb.graphs.complete(n), np.full(n, -4.0), np.full(n * (n - 1) // 2, 0.4), BINARY)
     sparse = DataMoments(np.concatenate([np.full(n, 0.02), np.full(model.theta.size - n, 0.0006)]), np.full(465, 1e4))
     monkeypatch.setattr(trained, "EXACT_SECONDS", 1e-9)
     report = training_report(model, sparse, 0.0, np.random.default_rng(0))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.models.family import Layered, Model
+from gibbsian.models.base import Layered, Model
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import top_of
 from gibbsian.models.layers.units import BinaryUnits

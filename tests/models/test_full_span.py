@@ -1,134 +1,157 @@
-"""The full-span model against its definition, and the forms it can take."""
-
-import pickle
+"""The full-span family against its definition, and the forms it can take."""
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian import FullSpanFamily, Model, Variables
+from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
+from gibbsian.models import SpanBasis
+from span_fits import basis_of, dense_model, dual_of, span_model, table_of
 from span_reference import all_functions
 
 SYSTEMS = [(2,) * 3, (2,) * 6, (4, 2, 8), (3,), (3, 3, 3), (2, 3, 4), (5, 2, 2, 3), (1, 3, 2), (7, 4, 3)]
 
 
-@pytest.mark.parametrize("cardinalities", SYSTEMS, ids=str)
-def test_model_agrees_with_its_definition(cardinalities, rng):
-    basis = SpanBasis(cardinalities)
+@pytest.mark.parametrize("sizes", SYSTEMS, ids=str)
+def test_model_agrees_with_its_definition(sizes, rng):
+    basis = basis_of(sizes)
     indices = rng.permutation(np.arange(1, basis.size))[:5]
-    theta = rng.normal(size=indices.size)
-    model = FullSpanModel(basis, indices, theta)
-    states = np.array(list(np.ndindex(*cardinalities)))
-    functions = all_functions(cardinalities)
-    logs = theta @ functions[indices]
-    assert np.array_equal(basis.values(np.arange(basis.size), states), functions.T)
-    assert np.allclose(model.log_weights(states), logs, rtol=0, atol=1e-13)
-    assert model.log_partition == pytest.approx(logsumexp(logs), abs=1e-12)
-    assert np.allclose(model.probabilities(), np.exp(logs - logsumexp(logs)), rtol=0, atol=1e-14)
-    assert np.allclose(model.dual(), functions @ model.probabilities(), rtol=0, atol=1e-13)
-    assert model.orders.tolist() == [len(support) for support in model.supports]
-    assert np.array_equal(basis.indices(basis.digits(indices)), indices)
+    model = span_model(sizes, indices, rng.normal(size=indices.size))
+    codes = np.array(list(np.ndindex(*sizes)), dtype=np.int8)
+    functions = all_functions(sizes)
+    logs = model.theta @ functions[indices]
+    assert np.array_equal(basis.values(np.arange(basis.size), codes), functions.T)
+    assert np.allclose(model.log_weights(codes), logs, rtol=0, atol=1e-13)
+    table = table_of(model)
+    assert table.log_partition == pytest.approx(logsumexp(logs), abs=1e-12)
+    assert np.allclose(table.values, np.exp(logs - logsumexp(logs)), rtol=0, atol=1e-14)
+    assert np.allclose(dual_of(model), functions @ table.values, rtol=0, atol=1e-13)
+    assert model.family.orders.tolist() == [len(support) for support in model.family.supports]
+    assert np.array_equal(basis.numbers(basis.digits(indices)), indices)
 
 
-def test_cliques_are_the_same_distribution(rng):
-    model = FullSpanModel.build((2,) * 4, [1, 6, 7, 15], rng.normal(size=4))
-    states = np.array(list(np.ndindex(2, 2, 2, 2)))
-    spins = 2.0 * states - 1.0
-    logs = sum(weight * spins[:, list(clique)].prod(axis=1) for clique, weight in model.to_cliques())
-    assert np.allclose(logs, model.log_weights(states), rtol=0, atol=1e-13)
-    with pytest.raises(ArgumentError, match="variable 1 has 3 values"):
-        FullSpanModel.build((2, 3), [1], [0.5]).to_cliques()
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tables_that_a_learner_holds_are_overwritten(dtype, rng):
+    model = dense_model(rng)
+    held, close = np.full(model.family.basis.size, np.nan, dtype), 4 * float(np.finfo(dtype).eps)
+    for ask in (model.family.probabilities, model.family.dual):
+        found, fresh = ask(model.theta, out=held), ask(model.theta)
+        assert found.values is held
+        np.testing.assert_allclose(held, fresh.values, atol=close)
+        assert found.log_partition == pytest.approx(fresh.log_partition, rel=close)
 
 
-def test_a_model_with_wrong_parts_is_refused():
-    with pytest.raises(ArgumentError, match="1 to 3"):
-        FullSpanModel.build((2, 2), [0], [1.0])
-    with pytest.raises(ArgumentError, match="twice"):
-        FullSpanModel.build((2, 2), [1, 1], [1.0, 2.0])
-    with pytest.raises(ArgumentError, match="one each"):
-        FullSpanModel.build((2, 2), [1], [1.0, 2.0])
-    with pytest.raises(ArgumentError, match="NaN"):
-        FullSpanModel.build((2, 2), [1], [np.nan])
+def test_products_of_spins_are_the_same_distribution(rng):
+    model = span_model((2,) * 4, [1, 6, 7, 15], rng.normal(size=4))
+    codes = np.array(list(np.ndindex(2, 2, 2, 2)), dtype=np.int8)
+    products = model.family.to_products(model.theta)
+    spins = 2.0 * codes - 1.0
+    logs = sum(
+        weight * spins[:, list(scope)].prod(axis=1)
+        for scope, weight in zip(products.family.scopes, products.theta, strict=True)
+    )
+    assert np.allclose(logs, model.log_weights(codes), rtol=0, atol=1e-13)
+    assert np.allclose(products.log_weights(codes), logs, rtol=0, atol=1e-13)
+    with pytest.raises(ArgumentError, match="variables must all have two values"):
+        span_model((2, 3), [1], [0.5]).family.to_products([0.5])
 
 
-def dense_model(rng, cardinalities=(2, 3, 4, 2)):
-    basis = SpanBasis(cardinalities)
-    used = np.arange(1, basis.size)
-    return FullSpanModel(basis, used, rng.normal(size=used.size) * 0.5 ** basis.orders(used))
+@pytest.mark.parametrize("functions", [[0], [4], [1, 1], [[1, 2]], [-1]], ids=str)
+def test_functions_that_are_none_are_refused(functions):
+    with pytest.raises(ArgumentError, match="different numbers from 1 to 3"):
+        FullSpanFamily(basis_of((2, 2)), functions)
+
+
+def test_what_is_no_full_span_is_refused():
+    with pytest.raises(ArgumentError, match="finitely many"):
+        SpanBasis(Variables.reals(2))
+    with pytest.raises(TooExpensiveError, match="2\\^62"):
+        basis_of((2,) * 63)
+    with pytest.raises(ArgumentError, match="columns"):
+        FullSpanFamily.from_parts(span_model((2, 2), [3], [1.0]).family.to_parts(), Variables.categories((2, 3)))
+
+
+def test_functions_come_and_go_and_theta_follows(rng):
+    family, theta = FullSpanFamily.uniform(Variables.categories((2, 3, 2)), hidden=(2,)), rng.normal(size=3)
+    codes, family = family.basis.digits(np.arange(family.basis.size)), family.append([5, 2, 17])
+    logs, order, left = family.log_weights(theta, codes), np.argsort(family.functions), family.take([0, 2])
+    assert np.array_equal(family.append([9]).log_weights(np.append(theta, 0.0), codes), logs)
+    np.testing.assert_allclose(family.take(order).log_weights(theta[order], codes), logs, atol=1e-14)
+    assert (left.functions.tolist(), left.n_hidden, left.basis is family.basis) == ([5, 17], 1, True)
 
 
 def test_log_weights_from_a_table_are_those_of_the_functions(rng, monkeypatch):
     model = dense_model(rng)
-    states = model.basis.digits(rng.integers(0, model.basis.size, 30))
-    by_table = model.log_weights(states)
-    monkeypatch.setattr(FullSpanModel, "table_pays", lambda self, n_rows: False)
-    np.testing.assert_allclose(by_table, model.log_weights(states), atol=1e-12)
+    basis = model.family.basis
+    codes = basis.digits(rng.integers(0, basis.size, 30))
+    by_table = model.log_weights(codes)
+    monkeypatch.setattr(FullSpanFamily, "table_pays", lambda self, n_rows: False)
+    np.testing.assert_allclose(by_table, model.log_weights(codes), atol=1e-12)
 
 
-def test_few_rows_and_functions_and_little_memory_need_no_table(rng, monkeypatch):
-    sparse = FullSpanModel.build((2,) * 12, [3, 5], [0.5, 0.1])
-    assert not sparse.table_pays(100)
-    assert sparse.table_pays(2048)
+def test_few_rows_and_functions_and_little_memory_need_no_table(monkeypatch):
+    sparse = span_model((2,) * 12, [3, 5], [0.5, 0.1])
+    assert not sparse.family.table_pays(100)
+    assert sparse.family.table_pays(2048)
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "1e-5")
-    assert not sparse.table_pays(2048)
-
-
-def test_a_small_table_is_kept_and_not_pickled(rng, monkeypatch):
-    model = dense_model(rng)
-    assert model.log_weight_table() is model.log_weight_table()
-    assert "_log_weights" not in vars(pickle.loads(pickle.dumps(model)))
-    monkeypatch.setattr("gibbsian.models.full_span.MOST_KEPT_BYTES", 1)
-    large = dense_model(rng)
-    assert large.log_weight_table() is not large.log_weight_table()
+    assert not sparse.family.table_pays(2048)
+    with pytest.raises(TooExpensiveError, match=r"conditional\(\), pseudo_score\(\) or model_\.log_weights\(\)"):
+        table_of(sparse)
 
 
 def test_orders_and_supports_of_many_functions():
-    basis = SpanBasis((2, 3, 2) + (2,) * 15)
+    basis = basis_of((2, 3, 2) + (2,) * 15)
     indices = np.arange(100_000)
     digits = basis.digits(indices)
     assert np.array_equal(basis.orders(indices), (digits > 0).sum(axis=1))
     supports = basis.supports(indices)
     assert len(supports) == indices.size
     assert all(supports[k] == tuple(np.flatnonzero(digits[k]).tolist()) for k in range(0, indices.size, 997))
-    assert basis.supports([]) == []
+    assert basis.supports(indices[:0]) == []
 
 
-def test_what_needs_no_table_is_named(monkeypatch):
-    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "1e-5")
-    with pytest.raises(TooExpensiveError, match=r"conditional\(\), pseudo_score\(\) or model_\.log_weights\(\)"):
-        FullSpanModel.build((2,) * 20, [3], [0.5]).probabilities()
-
-
-@pytest.mark.parametrize("cardinalities", SYSTEMS, ids=str)
-def test_every_distribution_without_zeros_is_a_model(cardinalities, rng):
-    basis = SpanBasis(cardinalities)
-    p = rng.dirichlet(np.ones(basis.size))
-    np.testing.assert_allclose(FullSpanModel.of_log_weights(basis, np.log(p)).probabilities(), p, rtol=1e-10)
+@pytest.mark.parametrize("sizes", SYSTEMS, ids=str)
+def test_every_distribution_without_zeros_is_a_model(sizes, rng):
+    p = rng.dirichlet(np.ones(basis_of(sizes).size))
+    model = FullSpanFamily.of_log_weights(np.log(p), Variables.categories(sizes))
+    np.testing.assert_allclose(table_of(model).values, p, rtol=1e-10)
 
 
 def test_hidden_variables_are_summed_out(rng):
     model = dense_model(rng, (2, 3, 2))
-    hidden = FullSpanModel(model.basis, model.indices, model.theta, n_hidden=1)
-    expected = model.probabilities().reshape(6, 2).sum(axis=1)
-    np.testing.assert_allclose(hidden.without_hidden().probabilities(), expected, atol=1e-14)
-    assert model.without_hidden() is model
+    hidden = FullSpanFamily(model.family.basis, model.family.functions, n_hidden=1)
+    expected = table_of(model).values.reshape(6, 2).sum(axis=1)
+    np.testing.assert_allclose(table_of(hidden.without_hidden(model.theta)).values, expected, atol=1e-14)
+    assert model.family.without_hidden(model.theta).family is model.family
+    assert FullSpanFamily.uniform(Variables.binary(3), (3, 2)).given([0, 4], [1, 1]).family.n_hidden == 1
 
 
 def test_codes_that_are_none_are_named():
-    basis = SpanBasis((2, 2))
-    for codes, message in (
-        ([[0, 2]], "column 1 of states holds codes outside 0 to 1"),
-        ([[0, -1]], "column 1"),
-        ([[0.5, 1.0]], "integer codes"),
-        ([[0, 1, 1]], "2 columns"),
+    model = Model.zeros(FullSpanFamily.dense(Variables.categories((2, 2))))
+    for codes, error, message in (
+        ([[0, 2]], CodingError, "x holds 2 for variable 1: give its code, from 0 to 1"),
+        ([[0, -1]], CodingError, "x holds -1 for variable 1"),
+        ([[0.5, 1.0]], CodingError, "x holds 0.5, which is not a code"),
+        ([[0, 1, 1]], ArgumentError, "give rows of 2 variables"),
     ):
-        with pytest.raises(DataError, match=message):
-            basis.indices(np.array(codes))
+        with pytest.raises(error, match=message):
+            model.log_weights(codes)
+
+
+def test_rows_that_give_the_same_variables_share_the_family_of_the_rest(rng):
+    for model in (dense_model(rng), span_model((2, 3, 4), [1, 16, 20], [0.3, -0.2, 0.1])):
+        codes = model.family.basis.digits(np.arange(model.family.basis.size))
+        for nodes in ([], [0], [2, 0]):
+            rest, parameters, constants = model.family.given_rows(model.theta, nodes, codes[:, nodes])
+            free = np.delete(codes, nodes, axis=1)
+            logs = (rest.statistics(free) * parameters).sum(axis=1) + constants
+            np.testing.assert_allclose(logs, model.log_weights(codes), atol=1e-13)
+            assert rest is model.family.given(nodes, codes[-1, nodes]).family
 
 
 def test_functions_of_fixed_variables_alone_are_numbers():
-    nothing = np.empty(0)
-    model = FullSpanModel.build((2, 2), [2], [0.2])
-    np.testing.assert_array_equal(model.given([0], [1]).statistics(nothing), model.statistics(np.array([[1, 0]]))[0])
-    assert FullSpanModel.build((2, 2), [], []).given([0], [1]).statistics(nothing).size == 0
+    nothing, model = np.empty(0), span_model((2, 2), [2], [0.2])
+    held = model.family.given([0], [1]).statistics(nothing)
+    np.testing.assert_array_equal(held, model.family.statistics(np.array([[1, 0]]))[0])
+    assert span_model((2, 2)).family.given([0], [1]).statistics(nothing).size == 0

@@ -11,7 +11,6 @@ from scipy.stats import norm
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.backends.classes import log_joint, responsibilities
-from gibbsian.domain import Categories
 from gibbsian.learners import EM, run
 from gibbsian.learners.bound_mixtures import bound
 from gibbsian.models import (
@@ -22,7 +21,8 @@ from gibbsian.models import (
     MixtureOfFamily,
     VonMisesFisherMixtureFamily,
 )
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
+from gibbsian.models.mixtures.base import SphericalMixtureFamily
 from gibbsian.models.mixtures.gaussian import variance_schedule
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows
 from gibbsian.models.variables import Variables
@@ -81,10 +81,18 @@ def test_keeps_what_all_families_have(kind, rng):
     assert not family.is_fitted(family.unfitted().theta)
 
 
+def test_a_mixture_that_lacks_a_member_cannot_be_built():
+    class WithoutSteps(SphericalMixtureFamily):
+        scale = 1.0
+
+    with pytest.raises(TypeError, match=r"abstract.*maximise"):
+        WithoutSteps()
+
+
 @pytest.mark.parametrize("kind", ["columns", "spins"])
 def test_discrete_probabilities_add_up_to_one(kind, rng):
     model = models(rng)[kind]
-    codes = all_states(len(model.family.columns), Categories(model.family.columns.sizes))
+    codes = all_states(model.family.columns)
     assert np.exp(log_evidence(model, codes)).sum() == pytest.approx(1.0)
 
 
@@ -113,7 +121,7 @@ def test_missing_numbers_are_integrated_out(rng):
 
 def test_missing_labels_are_summed_out(rng):
     model = columns(rng)
-    states = all_states(3, Categories((2, 3, 4)))
+    states = all_states(model.family.columns)
     law = np.exp(log_evidence(model, states))
     row, missing = np.array([[1, 0, 2]], np.int8), np.array([[False, True, False]])
     agree = (states[:, 0] == 1) & (states[:, 2] == 2)
@@ -128,7 +136,7 @@ def test_missing_labels_are_summed_out(rng):
 
 def test_the_pseudolikelihood_is_the_sum_of_conditionals(rng):
     model = columns(rng)
-    states = all_states(3, Categories((2, 3, 4)))
+    states = all_states(model.family.columns)
     law = np.exp(log_evidence(model, states))
     coding = gb.domain.CategoryCoding.of_labels([tuple(range(size)) for size in (2, 3, 4)])
     row = np.array([[1, 2, 0]], np.int8)
@@ -139,8 +147,8 @@ def test_the_pseudolikelihood_is_the_sum_of_conditionals(rng):
     assert answers_about(model).log_pseudolikelihood(gb.Dataset.of_states(row, coding)) == pytest.approx(expected)
 
 
-def holes_of(rng, n_rows=300, share=0.3):
-    """Two clouds of numbers with holes, no row without a cell."""
+def incomplete_rows(rng, n_rows=300, share=0.3):
+    """Two clouds of numbers with missing cells, no row without a cell."""
     rows = rng.normal(size=(n_rows, 3)) * 0.8 + 3.0 * (np.arange(n_rows) % 2)[:, None]
     rows[rng.random(rows.shape) < share] = np.nan
     rows[np.isnan(rows).all(axis=1), 0] = 0.5
@@ -150,7 +158,7 @@ def holes_of(rng, n_rows=300, share=0.3):
 @pytest.mark.parametrize("variance", ["free", "tied", 0.6])
 def test_em_with_missing_numbers_ends_at_a_maximum(variance, rng):
     """The gradient of the likelihood of the present cells, by finite differences, vanishes in what is learned."""
-    data = gb.Dataset.read(holes_of(rng), coding="real", sample_weight=rng.random(300) + 0.5)
+    data = gb.Dataset.read(incomplete_rows(rng), coding="real", sample_weight=rng.random(300) + 0.5)
     family = GaussianMixtureFamily(2, 3, variance=variance, free_weights=False)
     result = run(EM(), family.unfitted(), data, rng, max_iter=5000, tol=1e-14)
     energies, fitted = result.trace.column("value"), result.model
@@ -171,7 +179,7 @@ def test_em_with_missing_numbers_ends_at_a_maximum(variance, rng):
 
 
 def test_k_means_with_missing_cells_is_the_limit_of_soft_k_means(rng):
-    data = gb.Dataset.read(holes_of(rng), coding="real")
+    data = gb.Dataset.read(incomplete_rows(rng), coding="real")
     hard_steps = bound(KMeansFamily(2, 3), data, hard=True)
     start = hard_steps.reported(hard_steps.start(rng))
     hard = run(EM(), start, data, rng, max_iter=500, tol=0.0)
@@ -184,8 +192,8 @@ def test_k_means_with_missing_cells_is_the_limit_of_soft_k_means(rng):
     np.testing.assert_array_equal(answers_about(hard.model).classes(data), distances.sum(axis=2).argmin(axis=1))
 
 
-def test_holes_everywhere_and_nowhere_are_one_code(rng):
-    """A mask without a hole gives the sums of complete rows."""
+def test_masks_of_all_and_of_no_cells_need_no_other_code(rng):
+    """A mask of no cells gives the sums of complete rows."""
     model, rows = gaussians(rng), rng.normal(size=(20, 3))
     none = np.zeros(rows.shape, dtype=bool)
     joint = model.family.log_joint(model.theta, rows)
@@ -194,7 +202,7 @@ def test_holes_everywhere_and_nowhere_are_one_code(rng):
 
 
 def test_units_move_in_present_cells_only(rng):
-    rows = holes_of(rng)
+    rows = incomplete_rows(rng)
     units = gb.OnlineKMeans(2, normalize=False, random_state=0).fit(rows)
     assert np.abs(np.sort(units.means_.mean(axis=1)) - [0.0, 3.0]).max() < 0.5
     before, cells = units.means_.copy(), units._state.progress.cells.copy()
@@ -245,7 +253,7 @@ def test_interactions_of_classes_are_changes_of_probability(sizes, rng):
         np.testing.assert_allclose(sorted(of_column), sorted(expected), atol=1e-12)
 
 
-def test_a_row_with_holes_moves_to_a_nearer_mean_only(rng):
+def test_an_incomplete_row_moves_to_a_nearer_mean_only(rng):
     rows = np.array([[0.0, np.nan], [5.0, 5.0], [np.nan, 5.0], [0.0, 0.0]])
     data = gb.Dataset.read(rows, coding="real")
     steps = bound(KMeansFamily(2, 2), data, hard=True)
@@ -267,7 +275,7 @@ def test_interactions_of_machines_are_means_over_the_classes():
     found = model.interactions()
     # the answers sum over the classes what the family gives for whole rows
     data = gb.Dataset.read(rows)
-    joint = model.family.log_joint(model.theta, data.codes)
+    joint = model.family.log_joint(model.theta, data.states)
     np.testing.assert_allclose(answers_about(model).log_joint(data), joint, atol=1e-12)
     each = np.column_stack(
         [machine.score_samples(data)[np.unique(data.row_of, return_index=True)[1]] for machine in machines]

@@ -1,4 +1,4 @@
-"""The pairwise model against its definition."""
+"""The pairwise family against its definition."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError
-from systems import all_states, costs_of, random_model
+from systems import BINARY, SPINS, all_states, costs_of, random_model
 
 graphs = {
     "complete": gb.graphs.complete(6),
@@ -24,8 +23,9 @@ def graph(request):
 
 
 def by_definition(model, x):
-    total = (model.biases * x).sum()
-    for (i, j), w in zip(model.graph.edges, model.couplings, strict=True):
+    biases, couplings = model.parts
+    total = (biases * x).sum()
+    for (i, j), w in zip(model.family.graph.edges, couplings, strict=True):
         total += w * x[i] * x[j]
     return -total
 
@@ -39,75 +39,76 @@ def road(request, monkeypatch):
 
 @pytest.mark.usefixtures("road")
 class TestDefinition:
-    def test_energy(self, graph, domain, rng):
-        model = random_model(graph, rng, domain)
-        states = all_states(graph.n_nodes, domain)
-        expected = [by_definition(model, x.astype(float)) for x in states]
+    def test_energy(self, graph, scores, rng):
+        model = random_model(graph, rng, scores)
+        states = all_states(model.variables)
+        expected = [by_definition(model, x) for x in model.variables.scores_of(states)]
         np.testing.assert_allclose(model.energy(states), expected, atol=1e-12)
         np.testing.assert_allclose(model.log_weights(states), -np.array(expected), atol=1e-12)
 
     @pytest.mark.parametrize("bias", [True, False])
-    def test_costs(self, graph, domain, rng, bias):
-        model = random_model(graph, rng, domain, bias=bias)
-        states = all_states(graph.n_nodes, domain)
+    def test_costs(self, graph, scores, rng, bias):
+        model = random_model(graph, rng, scores, bias=bias)
+        states = all_states(model.variables)
         costs = costs_of(model, states)
         for i in range(graph.n_nodes):
             flipped = states.copy()
-            flipped[:, i] = domain.low + domain.high - flipped[:, i]
+            flipped[:, i] ^= 1
             np.testing.assert_allclose(costs[:, i], model.log_weights(states) - model.log_weights(flipped), atol=1e-12)
 
-    def test_mean_statistics(self, graph, domain, rng):
-        model = random_model(graph, rng, domain)
-        states = all_states(graph.n_nodes, domain)
+    def test_mean_statistics(self, graph, scores, rng):
+        model = random_model(graph, rng, scores)
+        states = all_states(model.variables)
         weights = rng.random(len(states))
-        x = states.astype(float)
+        x = model.variables.scores_of(states)
         pairs = [x[:, i] * x[:, j] for i, j in graph.edges]
         expected = [np.average(column, weights=weights) for column in [*x.T, *pairs]]
-        np.testing.assert_allclose(model.mean_statistics(states, weights), expected, atol=1e-13)
+        np.testing.assert_allclose(model.family.mean_statistics(states, weights), expected, atol=1e-13)
 
 
-@given(st.integers(0, 10_000), st.sampled_from([SPIN, BINARY]), st.booleans())
-def test_conversion_keeps_the_distribution_and_comes_back(seed, domain, bias):
+@given(st.integers(0, 10_000), st.sampled_from([SPINS, BINARY]), st.booleans())
+def test_other_scores_keep_the_distribution_and_come_back(seed, scores, bias):
     rng = np.random.default_rng(seed)
-    model = random_model(gb.graphs.random(5, 0.6, rng), rng, domain, scale=2.0, bias=bias)
-    other_domain = BINARY if domain is SPIN else SPIN
-    other, constant = model.to_domain(other_domain.name)
-    states = all_states(5, domain)
-    converted = all_states(5, other_domain)
-    np.testing.assert_allclose(model.log_weights(states), other.log_weights(converted) + constant, atol=1e-10)
-    back, undo = other.to_domain(domain)
-    np.testing.assert_allclose(back.couplings, model.couplings, rtol=1e-14)
-    np.testing.assert_allclose(back.biases, model.biases, atol=1e-12)
+    model = random_model(gb.graphs.random(5, 0.6, rng), rng, scores, scale=2.0, bias=bias)
+    other, constant = model.family.recode(model.theta, BINARY if scores is SPINS else SPINS)
+    states = all_states(model.variables)
+    np.testing.assert_allclose(model.log_weights(states), other.log_weights(states) + constant, atol=1e-10)
+    back, undo = other.family.recode(other.theta, scores)
+    np.testing.assert_allclose(back.parts.couplings, model.parts.couplings, rtol=1e-14)
+    biases = model.parts.biases if bias else np.zeros(5)
+    np.testing.assert_allclose(back.parts.biases, biases, atol=1e-12)
     assert undo == pytest.approx(-constant, abs=1e-12)
 
 
-@given(st.integers(0, 10_000), st.sampled_from([SPIN, BINARY]), st.lists(st.integers(0, 4), unique=True, max_size=5))
-def test_conditioning_splits_the_log_weight(seed, domain, nodes):
-    rng = np.random.default_rng(seed)
-    model = random_model(gb.graphs.random(5, 0.7, rng), rng, domain, bias=bool(seed % 2))
-    state = all_states(5, domain)[seed % 32]
-    if len(nodes) == 5:
-        return  # nothing would be left
-    rest, constant = model.given(nodes, domain.to_codes(state[nodes])).at(model.theta)
-    left = np.delete(state, nodes)[None, :]
-    np.testing.assert_allclose(model.log_weights(state[None, :]), rest.log_weights(left) + constant, atol=1e-12)
+def test_the_form_in_spins_is_the_same_distribution_with_the_same_statistics(graph, scores, rng):
+    model = random_model(graph, rng, scores)
+    states, spins = all_states(model.variables), model.family.ising(model.theta)
+    numbers, (i, j) = 2.0 * states - 1.0, graph.edges.T
+    pairs = numbers[:, i] * numbers[:, j]
+    logs = spins.constant + numbers @ spins.fields + pairs @ spins.couplings
+    np.testing.assert_allclose(logs, model.log_weights(states), atol=1e-12)
+    found = model.family.statistics_of_spins(numbers.mean(axis=0), pairs.mean(axis=0))
+    np.testing.assert_allclose(found, model.family.mean_statistics(states), atol=1e-12)
 
 
-def test_models_are_immutable():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    with pytest.raises(ValueError, match="read-only"):
-        model.theta[0] = 1.0
+def test_theta_is_checked():
+    family = gb.PairwiseFamily(gb.graphs.complete(3))
+    with pytest.raises(ArgumentError, match="6 parameters"):
+        gb.Model(family, np.zeros(5))
+    with pytest.raises(ArgumentError, match="NaN"):
+        gb.Model(family, np.full(6, np.nan))
 
 
-@pytest.mark.parametrize(("theta", "words"), [(np.zeros(5), "3 biases and 3 couplings"), (np.full(6, np.nan), "NaN")])
-def test_bad_parameters_are_named(theta, words):
-    with pytest.raises(ArgumentError, match=words):
-        gb.PairwiseModel(gb.graphs.complete(3), theta)
+def test_scores_must_be_the_same_for_all():
+    with pytest.raises(ArgumentError, match="same two scores"):
+        gb.PairwiseFamily(gb.graphs.complete(2), gb.Variables.ordinal([(-1, 1), (0, 1)]))
+    with pytest.raises(ArgumentError, match="2 entries for 3 variables"):
+        gb.PairwiseFamily(gb.graphs.complete(3), SPINS(2))
 
 
-def test_log_odds_are_what_one_parameter_alone_can_change(domain, rng):
-    model = random_model(gb.graphs.complete(3), rng, domain)
-    spin, _ = model.to_domain(gb.domain.SPIN)
+def test_log_odds_are_what_one_parameter_alone_can_change(scores, rng):
+    model = random_model(gb.graphs.complete(3), rng, scores)
+    spin, _ = model.family.recode(model.theta, SPINS)
     alone = [spin.replace(np.where(np.arange(6) == k, spin.theta, 0.0)) for k in range(6)]
-    expected = [np.ptp(each.log_weights(all_states(3))) for each in alone]
-    np.testing.assert_allclose(model.log_odds(), expected, rtol=1e-12)
+    expected = [np.ptp(each.log_weights(all_states(each.variables))) for each in alone]
+    np.testing.assert_allclose(model.family.log_odds(model.theta), expected, rtol=1e-12)

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.models.family import Layered, Model
+from gibbsian.models.base import Layered, Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, enumerate_values
 from layered_systems import all_values, random_machine, random_stack, stack
@@ -111,7 +111,7 @@ def test_the_joint_form_is_the_same_law_and_leads_back(model):
 @pytest.mark.parametrize("kind", ["binary", "spin"])
 def test_the_joint_form_of_one_two_valued_kind_has_the_same_theta(kind, rng):
     machine = random_machine(kind, kind, rng)
-    assert isinstance(machine.joint(), gb.PairwiseModel)
+    assert isinstance(machine.joint().family, gb.PairwiseFamily)
     np.testing.assert_array_equal(machine.joint().theta, machine.theta)
 
 

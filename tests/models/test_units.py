@@ -11,13 +11,12 @@ from gibbsian.models.layers.units import (
     GaussianUnits,
     SpinUnits,
     as_units,
+    codes_of,
     count_states,
     enumerate_values,
     mean_values,
-    states_of,
-    values_of,
 )
-from layered_systems import all_values, rows_of
+from layered_systems import all_codes, all_values, rows_of
 
 LAYERS = {
     "binary": BinaryUnits(4),
@@ -113,9 +112,9 @@ def test_fields_of_means_and_back(layer, fields):
     np.testing.assert_allclose(layer.means(layer.fields_of(layer.means(small))), layer.means(small), rtol=1e-10)
 
 
-def test_states_and_values_and_back(layer, fields, rng):
+def test_codes_and_values_and_back(layer, fields, rng):
     values = layer.draw(fields, rng)
-    np.testing.assert_array_equal(values_of(layer, states_of(layer, values)), values)
+    np.testing.assert_array_equal(layer.encode(codes_of(layer, values)), values)
 
 
 def test_long_layers_take_one_logarithm_for_many_units(rng):
@@ -147,13 +146,13 @@ def test_fields_of_means_at_either_end_are_finite(layer):
 
 
 @pytest.mark.parametrize("layer", [BinaryUnits(3), SpinUnits(3)], ids=lambda layer: layer.kind)
-def test_means_of_rows_with_holes_are_those_of_what_they_show(layer, rng):
-    states = all_values(layer).astype(np.int8)[rng.integers(0, 8, 40)]
-    missing = rng.random(states.shape) < 0.3
+def test_means_of_incomplete_rows_are_those_of_present_cells(layer, rng):
+    codes = all_codes(layer)[rng.integers(0, 8, 40)]
+    missing = rng.random(codes.shape) < 0.3
     missing[:, 2] = True
-    rows = rows_of(layer, states, missing)
+    rows = rows_of(layer, codes, missing)
     found = mean_values(layer, rows)
-    shown = [states[~missing[:, i], i].mean() for i in range(2)]
+    shown = [layer.encode(codes)[~missing[:, i], i].mean() for i in range(2)]
     np.testing.assert_allclose(found[:2], shown, atol=1e-12)
     assert found[2] == layer.means(np.zeros((1, 3)))[0, 2]  # never seen: as likely as not
 

@@ -8,11 +8,11 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError
 from gibbsian.learners import MCL, MCPLE
 from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalFamily, SpinUnits
-from gibbsian.models.family import Model
-from gibbsian.models.layers.units import states_of, values_of
+from gibbsian.models.base import Model
+from gibbsian.models.layers.units import codes_of
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood
 from layered_systems import all_values, restricted
-from systems import dataset_of, exact_law, models_with_domains, random_model_of, sampled_data
+from systems import SPINS, dataset_of, exact_law, models_with_variables, name_of, random_model_of, sampled_data
 
 SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
 TARGETS = [1, 3]
@@ -45,19 +45,23 @@ def slopes(function, theta, rng, n=4):
     return np.array(differences), directions @ function(theta)[1]
 
 
-@pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
-def test_conditional_likelihood_of_every_model_is_that_of_the_list_of_states(name, domain, rng):
+@pytest.mark.parametrize(
+    ("name", "variables"), models_with_variables(4), ids=lambda part: part if isinstance(part, str) else name_of(part)
+)
+def test_conditional_likelihood_of_every_model_is_that_of_the_list_of_states(name, variables, rng):
     """T is not 1, cells of features and of a target are missing."""
-    model = random_model_of(name, SMALL, rng, domain, scale=0.7)
+    model = random_model_of(name, SMALL, rng, variables, scale=0.7)
     data = with_holes(sampled_data(model, 30, rng), rng, [0, 3])
     function = ConditionalLikelihood(TARGETS).bind(model, data)
     assert function(model.theta)[0] == pytest.approx(enumerated(model, data, TARGETS), abs=1e-10)
     np.testing.assert_allclose(*slopes(function, model.theta, rng), atol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
-def test_pseudolikelihood_of_targets_is_a_sum_of_conditionals(name, domain, rng):
-    model = random_model_of(name, SMALL, rng, domain, scale=0.7)
+@pytest.mark.parametrize(
+    ("name", "variables"), models_with_variables(4), ids=lambda part: part if isinstance(part, str) else name_of(part)
+)
+def test_pseudolikelihood_of_targets_is_a_sum_of_conditionals(name, variables, rng):
+    model = random_model_of(name, SMALL, rng, variables, scale=0.7)
     data = sampled_data(model, 30, rng)
     function = ConditionalPseudolikelihood(TARGETS).bind(model, data)
     value = sum(ConditionalLikelihood(target).bind(model, data)(model.theta)[0] for target in TARGETS)
@@ -65,17 +69,17 @@ def test_pseudolikelihood_of_targets_is_a_sum_of_conditionals(name, domain, rng)
     np.testing.assert_allclose(*slopes(function, model.theta, rng), atol=1e-8)
 
 
-def test_parameters_that_touch_no_target_have_no_gradient(domain, rng):
-    model = random_model_of("pairwise", SMALL, rng, domain)
+def test_parameters_that_touch_no_target_have_no_gradient(scores, rng):
+    model = random_model_of("pairwise", SMALL, rng, scores)
     _, gradient = ConditionalLikelihood([3]).bind(model, sampled_data(model, 30, rng))(model.theta)
-    touched = model.touches(np.array([False, False, False, True]))
+    touched = model.family.terms_of(np.array([False, False, False, True]))
     np.testing.assert_allclose(gradient[~touched], 0.0, atol=1e-14)
     assert (np.abs(gradient[touched]) > 1e-6).all()
 
 
-def test_hidden_units_are_summed_out(domain, rng):
+def test_hidden_units_are_summed_out(scores, rng):
     """The last variable is hidden: a column that is missing everywhere."""
-    model = random_model_of("pairwise", gb.graphs.complete(4), rng, domain)
+    model = random_model_of("pairwise", gb.graphs.complete(4), rng, scores)
     data = sampled_data(model, 30, rng).hide([3])
     function = ConditionalLikelihood([0]).bind(model, data)
     assert function(model.theta)[0] == pytest.approx(enumerated(model, data, [0]), abs=1e-10)
@@ -96,22 +100,18 @@ def test_discriminative_restricted_machine(kind, holes, rng):
     visible, hidden = LAYERS[kind]
     model = restricted(visible, hidden)
     model = model.replace(rng.normal(size=model.theta.size))
-    states = states_of(visible, visible.draw(rng.normal(size=(25, visible.width)), rng))
-    coding, states = (kind, states) if kind in ("binary", "spin") else ("real", states.astype(float))
+    states = codes_of(visible, visible.draw(rng.normal(size=(25, visible.width)), rng))
     missing = np.zeros(states.shape, bool)
     if holes:
         missing[:, 0] = rng.random(len(states)) < 0.5
-    data = gb.Dataset.of_states(states, coding, missing=missing)
+    data = dataset_of(states, visible.variables, missing=missing)
     function = ConditionalLikelihood([3]).bind(model, data)
-    low = -1 if kind == "spin" else 0
-    labels = range(3) if coding == "real" else (low, 1)
-    total = 0.0
-    empties = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
-    for x, weight, empty in zip(data.states, data.weights, empties, strict=True):
-        fills = (low, 1) if empty[0] else (x[0],)
+    labels, total = range(visible.variables.sizes[3]), 0.0
+    for x, weight, empty in zip(data.states, data.weights, data.holes, strict=True):
+        fills = (0, 1) if empty[0] else (x[0],)
         rows = np.array([[first, *x[1:3], label] for label in labels for first in fills])
-        logs = np.logaddexp.reduce(model.log_evidence(values_of(visible, rows)).reshape(len(labels), -1), axis=1)
-        total -= weight * (logs[list(labels).index(x[3])] - np.logaddexp.reduce(logs))
+        logs = np.logaddexp.reduce(model.log_evidence(visible.encode(rows)).reshape(len(labels), -1), axis=1)
+        total -= weight * (logs[x[3]] - np.logaddexp.reduce(logs))
     assert function(model.theta)[0] == pytest.approx(total / data.total_weight, abs=1e-10)
     np.testing.assert_allclose(*slopes(function, model.theta, rng), atol=1e-7)
 
@@ -128,7 +128,7 @@ def test_conditional_model_with_inputs(outputs, n_hidden, rng):
     energies = ((b + x @ direct) @ every.T)[:, :, None] + ((c + x @ inward) @ h.T)[:, None] + (every @ upward @ h.T)
     weights = np.exp(energies).sum(axis=2)
     law = weights / weights.sum(axis=1, keepdims=True)
-    listed = states_of(outputs, every)
+    listed = codes_of(outputs, every)
     np.testing.assert_allclose(family.output_probabilities(model.theta, x, listed), law, atol=1e-12)
     data = gb.Dataset.of_states(np.hstack([x, listed[[0, 1, 2, 2, 0, 1]]]), "real")
     function = ConditionalLikelihood(list(range(2, data.n_variables))).bind(model, data)
@@ -153,10 +153,10 @@ def test_pairwise_machine_given_its_features_is_logistic_regression(learner, l2,
     strength = np.inf if l2 == 0 else 1 / (l2 * len(rows))
     judge = LogisticRegression(C=strength, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(inputs, rows[:, 4])
     model = machine.model_
-    found = [model.biases[4], *model.couplings[(model.graph.edges == 4).any(axis=1)]]
+    found = [model.parts.biases[4], *model.parts.couplings[(model.family.graph.edges == 4).any(axis=1)]]
     np.testing.assert_allclose(found, judge.coef_[0], atol=1e-5)
     np.testing.assert_allclose(machine.predict_proba(rows, columns="x4"), judge.predict_proba(inputs), atol=1e-5)
-    assert not model.biases[:4].round(12).any()
+    assert not model.parts.biases[:4].round(12).any()
 
 
 @pytest.mark.parametrize("learner", [MCL, MCPLE])
@@ -212,7 +212,7 @@ def test_rows_may_lack_the_target(rows):
 
 def test_data_of_states_keeps_domains(rng):
     """Hiding columns puts rows together that were told apart by these alone."""
-    data = dataset_of(np.array([[-1, 1], [-1, -1], [1, 1]], np.int8), gb.domain.SPIN).hide(1)
+    data = dataset_of(np.array([[0, 1], [0, 0], [1, 1]]), SPINS(2)).hide(1)
     assert data.n_states == 2
     assert data.weights.tolist() == [2.0, 1.0]
     assert data.row_of.tolist() == [0, 0, 1]

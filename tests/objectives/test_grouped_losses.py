@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.backends.numba import flip_losses, grouped_losses
-from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.models.conditionals import Loss
 from gibbsian.objectives import (
@@ -17,14 +17,13 @@ from gibbsian.objectives import (
     ProbabilityFlow,
     value_and_gradient,
 )
-from systems import all_states, dataset_of, random_model_of
+from systems import all_states, costs_of, dataset_of, random_model_of
 
 PAIRS = {
     "pseudolikelihood": (flip_losses.logistic, grouped_losses.softmax),
     "ratio-matching": (flip_losses.squared_sigmoid, grouped_losses.squared_distance),
     "probability-flow": (flip_losses.half_exponential, grouped_losses.half_exponentials),
 }
-MIXED = Categories((2, 3, 1, 4))
 COLUMNS = np.array([0, 2, 5, 6, 10])
 
 
@@ -97,9 +96,9 @@ def test_flow_goes_on_straight_where_it_would_overflow():
 
 
 def test_value_is_minus_the_mean_log_of_the_conditional_probabilities(rng):
-    domain = Categories((3, 2, 4))
-    model = random_model_of("markov-random-field", gb.graphs.complete(3), rng, domain)
-    every = all_states(3, domain)
+    variables = Variables.categories((3, 2, 4))
+    model = random_model_of("tables", gb.graphs.complete(3), rng, variables)
+    every = all_states(variables)
     states = every[rng.integers(0, len(every), 20)]
     total = 0.0
     for state in states:
@@ -107,29 +106,29 @@ def test_value_is_minus_the_mean_log_of_the_conditional_probabilities(rng):
             same = (np.delete(every, i, axis=1) == np.delete(state, i)).all(axis=1)
             weights = model.log_weights(every[same])
             total += np.logaddexp.reduce(weights) - model.log_weights(state[None, :])[0]
-    value, _ = value_and_gradient(OBJECTIVES.create("pseudolikelihood"), model, dataset_of(states, domain))
+    value, _ = value_and_gradient(OBJECTIVES.create("pseudolikelihood"), model, dataset_of(states, variables))
     assert value == pytest.approx(total / 20, rel=1e-12)
 
 
 def test_skipping_data_leaves_out_flips_to_rows_that_are_there(rng):
     """Of the five flips of each row those that give another row are not counted."""
-    domain = Categories((2, 3, 3))
-    model = gb.models.PottsModel.zeros(gb.graphs.complete(3), domain)
+    variables = Variables.categories((2, 3, 3))
+    model = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(3), variables))
     states = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0]], dtype=np.int8)
-    value, _ = value_and_gradient(ProbabilityFlow(skip_data=True), model, dataset_of(states, domain))
+    value, _ = value_and_gradient(ProbabilityFlow(skip_data=True), model, dataset_of(states, variables))
     assert value == pytest.approx((3 + 4 + 4) / 3, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["markov-random-field", "full-span"])
+@pytest.mark.parametrize("name", ["tables", "full-span"])
 @pytest.mark.parametrize(
     "objective", [ProbabilityFlow(skip_data=True), ConditionalPseudolikelihood([1, 3])], ids=["flow", "targets"]
 )
 def test_categories_of_two_values_leave_out_what_two_valued_variables_do(name, objective, rng):
     """Costs of both have one column each: those that are left out are told alike."""
-    graph, domain = gb.graphs.complete(4), Categories((2, 2, 2, 2))
-    model, codes = random_model_of(name, graph, rng, domain), all_states(4, domain)[rng.integers(0, 16, 9)]
-    found = value_and_gradient(objective, model, dataset_of(codes, domain))[0]
-    costs = model.conditionals(codes, by_row=True).costs(model.theta)
+    graph, variables = gb.graphs.complete(4), Variables.categories((2, 2, 2, 2))
+    model, codes = random_model_of(name, graph, rng, variables), all_states(variables)[rng.integers(0, 16, 9)]
+    found = value_and_gradient(objective, model, dataset_of(codes, variables))[0]
+    costs = costs_of(model, codes)
     left_out = np.tile([True, False, True, False], (9, 1))
     if objective.name == "probability flow":
         flipped = codes[:, None] ^ np.eye(4, dtype=np.int8)
@@ -145,6 +144,6 @@ def test_an_objective_of_two_values_says_so():
         loss = Loss(flip_losses.logistic)
 
     objective = MyLoss()
-    model = gb.models.PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))
+    model = gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(2), Variables.categories((2, 3))))
     with pytest.raises(ArgumentError, match="my loss is defined for two-valued variables only"):
-        objective.bind(model, dataset_of(np.array([[0, 1], [1, 2]], dtype=np.int8), model.domain))
+        objective.bind(model, dataset_of(np.array([[0, 1], [1, 2]], dtype=np.int8), model.variables))

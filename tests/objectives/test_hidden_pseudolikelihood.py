@@ -5,25 +5,23 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.hidden_columns import with_hidden
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.objectives import HiddenPseudolikelihood, Pseudolikelihood, value_and_gradient
-from systems import all_states, exact_law
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model
 
 # three columns and two hidden units, coupled to each other too
 GRAPH = gb.graphs.from_edges([(0, 1), (0, 3), (1, 3), (2, 3), (2, 4), (3, 4), (1, 4)], 5)
 N_HIDDEN = 2
 
 
-def hidden_model(rng, domain, graph=GRAPH):
-    theta = rng.normal(size=graph.n_nodes + graph.n_edges)
-    return gb.PairwiseModel(graph, theta, domain, True, N_HIDDEN)
+def hidden_model(rng, scores):
+    return random_model(GRAPH, rng, scores, scale=1.0, n_hidden=N_HIDDEN)
 
 
-def rows_of(rng, domain, holes=0.0):
-    rows = domain.from_codes(rng.integers(0, 2, (30, 3))).astype(float)
-    rows[rng.random(rows.shape) < holes] = np.nan
-    rows[np.isnan(rows).all(axis=1), 0] = domain.high
-    return gb.Dataset.read(rows, coding=domain.name, sample_weight=rng.random(30))
+def rows_of(rng, scores, holes=0.0):
+    rows = rng.integers(0, 2, (30, 3), np.int8)
+    missing = rng.random(rows.shape) < holes
+    missing[missing.all(axis=1), 0] = False
+    return dataset_of(rows, scores(3), rng.random(30), missing)
 
 
 def by_enumeration(model, data):
@@ -42,9 +40,8 @@ def by_enumeration(model, data):
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])
-@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=["spin", "binary"])
-def test_the_value_is_that_of_enumeration(domain, holes, rng):
-    model, data = hidden_model(rng, domain), rows_of(rng, domain, holes)
+def test_the_value_is_that_of_enumeration(scores, holes, rng):
+    model, data = hidden_model(rng, scores), rows_of(rng, scores, holes)
     value, _ = value_and_gradient(HiddenPseudolikelihood(), model, with_hidden(data, N_HIDDEN))
     assert value == pytest.approx(by_enumeration(model, data), abs=1e-12)
 
@@ -61,16 +58,15 @@ def test_the_gradient_is_the_derivative(cut, rng, monkeypatch):
 
 
 def test_the_truth_is_stationary_on_its_own_distribution(rng):
-    truth = hidden_model(rng, SPIN)
+    truth = hidden_model(rng, SPINS)
     states, law, _ = exact_law(truth)
-    data = gb.Dataset.read(states[:, :3], coding="spin", sample_weight=law)
+    data = dataset_of(states[:, :3], SPINS(3), law)
     _, gradient = value_and_gradient(HiddenPseudolikelihood(), truth, with_hidden(data, N_HIDDEN))
     assert np.abs(gradient).max() < 1e-12
 
 
 def test_without_hidden_units_it_is_the_pseudolikelihood(rng):
-    graph = gb.graphs.complete(3)
-    model, data = gb.PairwiseModel(graph, rng.normal(size=6), SPIN), rows_of(rng, SPIN)
+    model, data = random_model(gb.graphs.complete(3), rng), rows_of(rng, SPINS)
     expected = value_and_gradient(Pseudolikelihood(), model, data)
     found = value_and_gradient(HiddenPseudolikelihood(), model, data)
     assert found[0] == pytest.approx(expected[0])
@@ -94,7 +90,7 @@ def test_hidden_units_are_found(rng):
     """Two columns of noise and their exclusive or, mostly: no pairwise machine of the columns tells it from noise."""
     rows = rng.integers(0, 2, (400, 3))
     rows[:, 2] = (rows[:, 0] ^ rows[:, 1]) ^ (rng.random(400) < 0.1)
-    test = all_states(3, BINARY)
+    test = all_states(BINARY(3))
     truth = np.where((test[:, 0] ^ test[:, 1]) == test[:, 2], 0.9, 0.1) / 4
     machine = gb.HiddenBoltzmannMachine(1, learner="mple", l2=1e-4, random_state=0).fit(rows)
     assert truth @ machine.score_samples(test) > truth @ np.log(truth) - 0.05

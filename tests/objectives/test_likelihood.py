@@ -9,18 +9,18 @@ import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
-from gibbsian.inference.layer_sums import LayerAnswers
+from gibbsian.inference.layer_sums import LayerSumAnswers
 from gibbsian.models.layers.units import as_units
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
 from layered_systems import restricted
-from systems import all_states, costs_of, exact_law, random_model, sampled_data
+from systems import all_states, costs_of, dataset_of, exact_law, name_of, random_model, sampled_data
 
 
 def test_pseudolikelihood_is_equation_8_of_h06(rng):
     model = random_model(gb.graphs.complete(5), rng)
     data = sampled_data(model, 30, rng)
-    x = data.states[data.row_of].astype(float)
-    fields = x @ model.coupling_matrix + model.biases
+    x = model.variables.scores_of(data.rows()[0])
+    fields = x @ model.family.graph.matrix(model.parts.couplings) + model.parts.biases
     expected = (x * fields - np.log(np.cosh(fields)) - np.log(2)).sum(axis=1).mean()
     value, gradient = value_and_gradient(Pseudolikelihood(), model, data)
     assert -value == pytest.approx(expected, abs=1e-12)
@@ -30,25 +30,25 @@ def test_pseudolikelihood_is_equation_8_of_h06(rng):
     np.testing.assert_allclose(-gradient[5:], (pairs + pairs.T)[np.triu_indices(5, 1)], atol=1e-12)
 
 
-def test_likelihood_is_the_mean_log_probability(domain, rng):
-    model = random_model(gb.graphs.grid(2, 3), rng, domain)
+def test_likelihood_is_the_mean_log_probability(scores, rng):
+    model = random_model(gb.graphs.grid(2, 3), rng, scores)
     data = sampled_data(model, 30, rng)
     _, _, log_partition = exact_law(model)
     expected = (model.log_weights(data.states[data.row_of]) - log_partition).mean()
     assert -value_and_gradient(Likelihood(), model, data)[0] == pytest.approx(expected, abs=1e-12)
 
 
-moments = vars(LayerAnswers)["moments"].func
+moments = vars(LayerSumAnswers)["moments"].func
 
 
 def with_holes(data, share, rng):
-    x = data.decode(data.states)[data.row_of].astype(float)
-    x[rng.random(x.shape) < share] = np.nan
-    return gb.Dataset.read(x, coding=data.coding), x
+    x = data.rows()[0]
+    missing = rng.random(x.shape) < share
+    return gb.Dataset.of_states(x, data.coding, missing=missing), np.where(missing, np.nan, x)
 
 
-def test_likelihood_with_missing_cells_sums_over_them(domain, rng):
-    model = random_model(gb.graphs.complete(4), rng, domain)
+def test_likelihood_with_missing_cells_sums_over_them(scores, rng):
+    model = random_model(gb.graphs.complete(4), rng, scores)
     data, x = with_holes(sampled_data(model, 25, rng), 0.4, rng)
     states, probabilities, _ = exact_law(model)
     expected = np.mean([
@@ -64,42 +64,42 @@ def test_likelihood_with_missing_cells_sums_over_them(domain, rng):
 
 
 @pytest.mark.parametrize(("n_visible", "n_hidden", "share"), [(3, 5, 0.0), (5, 3, 0.0), (3, 4, 0.3), (7, 8, 0.0)])
-def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, domain, rng, monkeypatch):
+def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, scores, rng, monkeypatch):
     """Rows listed with all states, rows that are not, and rows that lack cells, against the joint form.
 
     The last column is never high, where a model excludes that it is low: none of these states has a share in the model.
     """
-    layers = [as_units(domain.name, n) for n in (n_visible, n_hidden)]
+    layers = [as_units(name_of(scores(n)), n) for n in (n_visible, n_hidden)]
     theta = rng.normal(size=restricted(*layers).theta.size)
     theta[n_visible - 1] += 90.0 * (n_visible == 7)
     model = restricted(*layers).replace(theta).joint()
     codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
-    data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
+    data, _ = with_holes(dataset_of(codes, scores(n_visible)), share, rng)
     rows, calls = with_hidden(data, n_hidden), []
     counted = property(lambda answers: calls.append(answers) or moments(answers))
-    monkeypatch.setattr(LayerAnswers, "moments", counted)
+    monkeypatch.setattr(LayerSumAnswers, "moments", counted)
     value, gradient = value_and_gradient(Likelihood(), model, rows)
     assert len(calls) == (n_visible > n_hidden or share > 0)  # else both phases are one sum
-    monkeypatch.setattr(type(model), "in_layers", lambda self: self)
+    monkeypatch.setattr("gibbsian.objectives.likelihood.in_layers", lambda joint: None)
     expected = value_and_gradient(Likelihood(), model, rows)
     assert value == pytest.approx(expected[0], abs=1e-12)
     np.testing.assert_allclose(gradient, expected[1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("graph", "bias"), [("complete", True), ("complete", False), ("chain", True)])
-def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, domain, rng, monkeypatch):
+def test_rows_with_many_missing_cells_are_summed_exactly_too(graph, bias, scores, rng, monkeypatch):
     """The road for rows with too many completions to list, against the one that lists them."""
-    model = random_model(gb.graphs.as_graph(graph, range(6)), rng, domain, bias=bias)
+    model = random_model(gb.graphs.as_graph(graph, range(6)), rng, scores, bias=bias)
     data, _ = with_holes(sampled_data(model, 30, rng), 0.5, rng)
     listed = value_and_gradient(Likelihood(), model, data)
-    monkeypatch.setattr("gibbsian.inference.posterior.MOST_LISTED", 1)
+    monkeypatch.setattr("gibbsian.inference.posterior.MAX_LISTED", 1)
     summed = value_and_gradient(Likelihood(), model, data)
     assert summed[0] == pytest.approx(listed[0], abs=1e-12)
     np.testing.assert_allclose(summed[1], listed[1], atol=1e-12)
 
 
 def test_likelihood_refuses_what_it_cannot_sum(rng):
-    big = gb.PairwiseModel.zeros(gb.graphs.complete(60))
+    big = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
     rows = np.where(rng.random((5, 60)) < 0.5, 1, -1)
     with pytest.raises(TooExpensiveError, match="60 variables"):
         Likelihood().bind(big, gb.Dataset.read(rows))
@@ -108,7 +108,7 @@ def test_likelihood_refuses_what_it_cannot_sum(rng):
 def test_pseudolikelihood_refuses_missing_cells_and_names_them():
     data = gb.Dataset.read([[1, -1], [np.nan, 1]], names=["first", "second"], coding="spin")
     with pytest.raises(MissingValuesError, match=r"pseudolikelihood.*'first'.*sums them out or completes them"):
-        Pseudolikelihood().bind(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+        Pseudolikelihood().bind(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data)
 
 
 def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
@@ -116,9 +116,9 @@ def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
     n = 2500
     graph = gb.graphs.grid(1, n)
     model = random_model(graph, rng, scale=0.3)
-    x = np.where(rng.random((3, n)) < 0.5, 1, -1)
+    x = rng.integers(0, 2, (3, n))
     costs = costs_of(model, x)
-    value, _ = value_and_gradient(Pseudolikelihood(), model, gb.Dataset.read(x))
+    value, _ = value_and_gradient(Pseudolikelihood(), model, dataset_of(x, model.variables))
     assert value == pytest.approx(np.logaddexp(0, -costs).sum(axis=1).mean(), rel=1e-13)
 
 
@@ -134,14 +134,12 @@ def test_same_bits_for_one_and_two_threads(rng):
 
 
 @pytest.mark.parametrize("n_missing", range(1, 4))
-def test_completions_are_all_ways_to_fill(n_missing, domain):
-    from gibbsian.inference.completions import complete_in_all_ways
+def test_completions_are_all_ways_to_fill(n_missing, scores):
+    from gibbsian.inference.completions import enumerate_completions
 
-    row = np.full((1, 3), float(domain.high))
-    row[0, :n_missing] = np.nan
-    data = gb.Dataset.read(row, coding=domain.name)
-    completions = complete_in_all_ways(domain, data.states, data.missing)
+    row, missing = np.ones((1, 3), np.int8), np.arange(3)[None] < n_missing
+    completions = enumerate_completions(scores(3), row, missing)
     filled = set(map(tuple, completions.states.tolist()))
-    ways = itertools.product([domain.low, domain.high], repeat=n_missing)
-    assert filled == {(*way, *[domain.high] * (3 - n_missing)) for way in ways}
-    assert len(all_states(n_missing)) == len(completions.states)
+    ways = itertools.product([0, 1], repeat=n_missing)
+    assert filled == {(*way, *[1] * (3 - n_missing)) for way in ways}
+    assert len(all_states(scores(n_missing))) == len(completions.states)

@@ -20,7 +20,7 @@ from gibbsian.objectives import (
     value_and_gradient,
 )
 from gibbsian.objectives.probability_flow import flips_into_data
-from systems import exact_law, random_model, sampled_data
+from systems import costs_of, dataset_of, exact_law, name_of, random_model, sampled_data
 
 BY_CONDITIONALS = [name for name in OBJECTIVES if isinstance(OBJECTIVES.create(name), ConditionalsObjective)]
 
@@ -121,10 +121,16 @@ class TestKernels:
         np.testing.assert_allclose(costs, [[0.0, -0.5]], atol=1e-300)
 
 
+def spins_and_fields(model, data):
+    """The rows as spins, and the field on each of them."""
+    x = model.variables.scores_of(data.rows()[0])
+    return x, x @ model.family.graph.matrix(model.parts.couplings) + model.parts.biases
+
+
 def by_hand(model, data, slope_of_field):
     """The gradient of methods section 2: A_i = d(loss)/dF_i, grad J = G + G^T with G = A^T X / N."""
-    x = data.states[data.row_of].astype(float)
-    a = slope_of_field(x, x @ model.coupling_matrix + model.biases)
+    x, fields = spins_and_fields(model, data)
+    a = slope_of_field(x, fields)
     pairs = a.T @ x / len(x)
     return np.concatenate([a.mean(axis=0), (pairs + pairs.T)[np.triu_indices(model.n_variables, 1)]])
 
@@ -132,8 +138,8 @@ def by_hand(model, data, slope_of_field):
 def test_ratio_matching_is_its_formula(rng):
     model = random_model(gb.graphs.complete(5), rng)
     data = sampled_data(model, 40, rng)
-    x = data.states[data.row_of].astype(float)
-    g = sigmoid(-2 * x * (x @ model.coupling_matrix + model.biases))
+    x, fields = spins_and_fields(model, data)
+    g = sigmoid(-2 * x * fields)
     value, gradient = value_and_gradient(RatioMatching(), model, data)
     assert value == pytest.approx((g**2).sum(axis=1).mean(), abs=1e-12)
 
@@ -147,8 +153,8 @@ def test_ratio_matching_is_its_formula(rng):
 def test_probability_flow_is_its_formula(rng):
     model = random_model(gb.graphs.complete(5), rng)
     data = sampled_data(model, 40, rng)
-    x = data.states[data.row_of].astype(float)
-    flow = np.exp(-x * (x @ model.coupling_matrix + model.biases))
+    x, fields = spins_and_fields(model, data)
+    flow = np.exp(-x * fields)
     value, gradient = value_and_gradient(ProbabilityFlow(), model, data)
     assert value == pytest.approx(flow.sum(axis=1).mean(), rel=1e-13)
     np.testing.assert_allclose(gradient, by_hand(model, data, lambda x, f: -x * np.exp(-x * f)), atol=1e-12)
@@ -174,16 +180,16 @@ def test_ratio_matching_is_not_convex(rng):
 
 
 class TestSkippingData:
-    def test_leaves_out_the_flips_into_the_data(self, domain, rng):
-        model = random_model(gb.graphs.complete(4), rng, domain)
+    def test_leaves_out_the_flips_into_the_data(self, scores, rng):
+        model = random_model(gb.graphs.complete(4), rng, scores)
         data = sampled_data(model, 8, rng)
         held = set(map(tuple, data.states.tolist()))
         into_data, flow = np.zeros(data.states.shape, dtype=bool), 0.0
-        costs = model.conditionals(data.codes, by_row=True).costs(model.theta)
+        costs = costs_of(model, data.states)
         for m, state in enumerate(data.states):
             for i in range(4):
                 flipped = state.copy()
-                flipped[i] = domain.low + domain.high - flipped[i]
+                flipped[i] = 1 - flipped[i]
                 into_data[m, i] = tuple(flipped.tolist()) in held
                 flow += data.weights[m] / data.total_weight * np.exp(-costs[m, i] / 2) * ~into_data[m, i]
         assert into_data.any()
@@ -191,8 +197,8 @@ class TestSkippingData:
         assert np.array_equal(flips_into_data(data), into_data)
         assert value_and_gradient(ProbabilityFlow(skip_data=True), model, data)[0] == pytest.approx(flow, rel=1e-12)
 
-    def test_gradient_is_the_derivative_on_every_road(self, domain, rng, take):
-        model = random_model(gb.graphs.grid(2, 3), rng, domain)
+    def test_gradient_is_the_derivative_on_every_road(self, scores, rng, take):
+        model = random_model(gb.graphs.grid(2, 3), rng, scores)
         data = sampled_data(model, 12, rng)
         h = 1e-5
         for road in ("dense", "sparse", "local"):
@@ -216,7 +222,7 @@ class TestSkippingData:
         truth = random_model(gb.graphs.complete(4), rng, scale=0.4)
         states, probabilities, _ = exact_law(truth)
         common = probabilities > probabilities.min()
-        data = gb.Dataset.read(states[common], sample_weight=probabilities[common])
+        data = dataset_of(states[common], truth.variables, probabilities[common])
         start = truth.replace(np.zeros_like(truth.theta))
         error = {}
         for skip in (False, True):
@@ -225,7 +231,7 @@ class TestSkippingData:
             error[skip] = np.abs(fitted.theta - truth.theta).max()
         assert error[False] < 0.1
         assert error[True] > 1.0
-        whole = gb.Dataset.read(states, sample_weight=probabilities)
+        whole = dataset_of(states, truth.variables, probabilities)
         value, gradient = value_and_gradient(ProbabilityFlow(skip_data=True), truth, whole)
         assert value == pytest.approx(0.0, abs=1e-300)
         np.testing.assert_allclose(gradient, 0.0, atol=1e-300)
@@ -244,12 +250,12 @@ class TestRoads:
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("road", ["dense", "sparse"])
     def test_a_sample_of_rows_is_as_good_as_single_precision(
-        self, objective, domain, road, bias, rng, take, monkeypatch
+        self, objective, scores, road, bias, rng, take, monkeypatch
     ):
         take(road)
         monkeypatch.setattr("gibbsian.models.conditionals.pairs.MANY_CELLS", 1)
         monkeypatch.setattr("gibbsian.models.conditionals.pairs.SAMPLED_CELLS", 256)
-        model = random_model(GRAPHS["grid"], rng, domain, bias=bias)
+        model = random_model(GRAPHS["grid"], rng, scores, bias=bias)
         data = sampled_data(model, 300, rng)
         value, gradient = objective.bind(model, data)(model.theta)
         sampled, slope = objective.sampled(model, data)(model.theta)
@@ -258,14 +264,14 @@ class TestRoads:
 
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("graph", [gb.graphs.grid(4, 5), gb.graphs.complete(40)])
-    def test_so_is_one_that_goes_by_tables(self, objective, domain, graph, bias, rng, monkeypatch):
+    def test_so_is_one_that_goes_by_tables(self, objective, scores, graph, bias, rng, monkeypatch):
         monkeypatch.setattr("gibbsian.models.conditionals.pairs.MANY_CELLS", 1)
         for name, value in {"WORTH_TABLES": 1, "TABLED_CELLS": 8192}.items():
             monkeypatch.setattr(f"gibbsian.models.conditionals.pairs.{name}", value)
-        model = random_model(graph, rng, domain, bias=bias)
-        states = model.domain.from_codes(rng.integers(0, 2, (300, graph.n_nodes)))
+        model = random_model(graph, rng, scores, bias=bias)
+        states = rng.integers(0, 2, (300, graph.n_nodes)).astype(np.int8)
         for weights in (None, rng.random(300)):
-            data = gb.Dataset.of_states(states, domain.name, sample_weight=weights, distinct=False)
+            data = gb.Dataset.of_states(states, name_of(model.variables), sample_weight=weights, distinct=False)
             value, gradient = objective.bind(model, data)(model.theta)
             sampled, slope = objective.sampled(model, data)(model.theta)
             assert sampled == pytest.approx(value, rel=1e-6)
@@ -274,8 +280,8 @@ class TestRoads:
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("cells", [1, 60, 2**16])
     @pytest.mark.parametrize("graph", list(GRAPHS))
-    def test_all_lead_to_the_same_place(self, objective, domain, graph, bias, cells, rng, take):
-        model = random_model(GRAPHS[graph], rng, domain, bias=bias)
+    def test_all_lead_to_the_same_place(self, objective, scores, graph, bias, cells, rng, take):
+        model = random_model(GRAPHS[graph], rng, scores, bias=bias)
         data = sampled_data(model, 50, rng)
         take("dense")
         expected_value, expected_gradient = value_and_gradient(objective, model, data)

@@ -10,47 +10,42 @@ from gibbsian.data import Dataset
 from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.objectives.preconditioners import _SHRUNK, preconditioning
 from gibbsian.storage.checkpoints import pack, unpack
-from systems import all_states, dataset_of
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model_of
 
 OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
-CODINGS = {"spin": gb.domain.SPIN, "binary": gb.domain.BINARY}
+CODINGS = {"spin": SPINS, "binary": BINARY}
 
 
-def independent(model, mean):
-    """Return the model of independent columns, and its distribution as weighted rows."""
-    near = preconditioning(model).independent(mean)
-    states = all_states(model.n_variables, model.domain)
-    weights = np.exp(near.log_weights(states))
-    return near, Dataset.read(states, coding=model.domain.name, sample_weight=weights / weights.sum())
+def independent(family, mean):
+    """Return the model of independent columns."""
+    return gb.Model(family, preconditioning(family).independent(mean))
 
 
-def independent_pairs(n, domain, mean):
-    return preconditioning(gb.PairwiseModel.zeros(gb.graphs.complete(n), domain)).independent(mean)
-
-
-def models(domain):
+def families(scores):
     complete = gb.graphs.complete(4)
     return {
-        "all pairs": gb.PairwiseModel.zeros(complete, domain),
-        "no biases": gb.PairwiseModel.zeros(complete, domain, bias=False),
-        "triples": gb.HigherOrderModel.of_order(4, 3, domain),
+        "all pairs": gb.PairwiseFamily(complete, scores),
+        "no biases": gb.PairwiseFamily(complete, scores, bias=False),
+        "triples": gb.ProductsFamily.of_order(4, 3, scores),
     }
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
-@pytest.mark.parametrize("kind", models(gb.domain.SPIN))
+@pytest.mark.parametrize("kind", families(SPINS))
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_metric_undoes_the_hessian_of_independent_columns(coding, kind, objective):
-    domain = CODINGS[coding]
-    model = models(domain)[kind]
+    family = families(CODINGS[coding])[kind]
     rates = np.full(4, 0.5) if kind == "no biases" else np.array([0.3, 0.5, 0.8, 0.6])
     if kind == "no biases" and coding == "binary":
         pytest.skip("moments about zero are correlated, so that couplings that share a column do not separate")
-    mean = domain.low + domain.gap * rates
-    near, data = independent(model, mean)
-    metric, centring = objective.preconditioner(near, data, mean, 0.0), preconditioning(model).centred(mean)
+    low, gap = family.variables.lows_and_gaps
+    mean = low + gap * rates
+    near = independent(family, mean)
+    states, weights, _ = exact_law(near)
+    data = dataset_of(states, near.variables, weights)
+    metric, centring = objective.preconditioner(near, data, mean, 0.0), preconditioning(family).centred(mean)
     hessian = objective.curvature(near, data)
-    for theta in np.eye(model.theta.size):
+    for theta in np.eye(family.n_parameters):
         slopes = centring.gradient(hessian @ centring.outwards(theta))
         np.testing.assert_allclose(metric(slopes), theta, atol=1e-5)
 
@@ -61,7 +56,7 @@ def test_a_metric_is_symmetric_and_positive_on_correlated_columns_with_a_ridge(o
     rows = (np.random.default_rng(0).random((300, 6)) < 0.2).astype(int)
     rows[:, 1] |= rows[:, 0]
     data, mean = Dataset.read(rows), (rows.sum(axis=0) + 1) / (len(rows) + 2)
-    near = independent_pairs(6, data.domain, mean)
+    near = independent(gb.PairwiseFamily(gb.graphs.complete(6), data.variables), mean)
     metric = objective.preconditioner(near, data, mean, l2)
     matrix = np.array([metric(unit) for unit in np.eye(near.theta.size)])
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
@@ -73,10 +68,10 @@ def test_a_metric_is_symmetric_and_positive_on_correlated_columns_with_a_ridge(o
 def test_either_coding_takes_the_same_few_evaluations(learner, l1):
     rng = np.random.default_rng(1)
     graph = gb.graphs.complete(10)
-    model = gb.PairwiseModel.build(graph, rng.normal(0.5, 0.3, 10), rng.normal(0, 0.15, 45))
-    spins = gb.inference.exact(model).sample(3000, rng)
+    model = gb.PairwiseFamily.model(graph, rng.normal(0.5, 0.3, 10), rng.normal(0, 0.15, 45))
+    codes = gb.inference.exact(model).sample(3000, rng)
     counts = []
-    for rows in (spins, (spins + 1) // 2):
+    for rows in (2 * codes - 1, codes):
         result = gb.BoltzmannMachine(learner=learner, l1=l1, tol=1e-5).fit(rows).result_
         assert result.converged
         counts.append(result.trace.column("evaluations")[-1])
@@ -87,20 +82,17 @@ def test_either_coding_takes_the_same_few_evaluations(learner, l1):
 @pytest.mark.parametrize("objective", OBJECTIVES[1:], ids=lambda objective: objective.name)
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right(coding, objective):
-    domain, rng, l2 = CODINGS[coding], np.random.default_rng(2), 0.03
-    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6))
-    right, _ = spins.to_domain(domain)
-    states = all_states(4, domain)
-    data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
-    mean = np.average(data.states, axis=0, weights=data.weights)
-    start, centring = (
-        objective.preconditioner(preconditioning(right).independent(mean), data, mean, l2),
-        preconditioning(right).centred(mean),
-    )
+    rng, l2 = np.random.default_rng(2), 0.03
+    spins = gb.PairwiseFamily.model(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6))
+    right, _ = spins.family.recode(spins.theta, CODINGS[coding])
+    states, law, _ = exact_law(right)
+    data, mean = dataset_of(states, right.variables, law), law @ right.variables.scores_of(states)
+    start = objective.preconditioner(independent(right.family, mean), data, mean, l2)
+    centring = preconditioning(right.family).centred(mean)
     sums = objective.slope_sums(right, data)
     metric = start.at(start.curvature.renewed(sums(right.theta)))
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
-    for k, (i, j) in enumerate(right.graph.edges):
+    for k, (i, j) in enumerate(right.family.graph.edges):
         theta = centring.outwards(_along(metric, k))
         np.testing.assert_allclose(theta @ hessian @ theta, metric.scales[i, j] ** -2.0, rtol=1e-4)
 
@@ -115,14 +107,14 @@ def _along(metric, k):
 
 @pytest.mark.parametrize("objective", OBJECTIVES[1:], ids=lambda objective: objective.name)
 def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from(objective):
-    states, l2 = all_states(4, gb.domain.SPIN), 1.0
-    data = Dataset.read(states, sample_weight=np.prod(np.where(states > 0, 0.8, 0.2), axis=1))
-    mean = np.full(4, 0.6)
-    near = independent_pairs(4, data.domain, mean)
+    mean, l2 = np.full(4, 0.6), 1.0
+    near = independent(gb.PairwiseFamily(gb.graphs.complete(4)), mean)
+    states, law, _ = exact_law(near)
+    data = dataset_of(states, near.variables, law)
     start = objective.preconditioner(near, data, mean, l2)
     metric = start.at(start.curvature.renewed(objective.slope_sums(near, data)(near.theta)))
     hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
-    one, other = (preconditioning(near).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
+    one, other = (preconditioning(near.family).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
     # of two variables in three others, and in the loss of one variable of two
     together = 2.0 / 3.0 * one @ hessian @ other / ((one @ hessian @ one - l2) / 2.0)
     correlations = metric.basis @ np.diag(np.diag(metric.divisors)) @ metric.basis.T
@@ -132,13 +124,12 @@ def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from
 
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_columns(coding):
-    domain, rng, l2 = CODINGS[coding], np.random.default_rng(5), 0.03
+    variables, rng, l2 = CODINGS[coding](5), np.random.default_rng(5), 0.03
     rows = (rng.random((400, 5)) < [0.1, 0.3, 0.5, 0.2, 0.6]).astype(int)
     rows[:, 1] |= rows[:, 0]
-    data = Dataset.read(domain.from_codes(rows), coding=domain.name)
-    mean, objective = np.average(data.states, axis=0, weights=data.weights), Pseudolikelihood()
-    near = independent_pairs(5, domain, mean)
-    metric, change = objective.preconditioner(near, data, mean, l2), preconditioning(near).centred(mean)
+    data, mean, objective = dataset_of(rows, variables), variables.scores_of(rows).mean(axis=0), Pseudolikelihood()
+    near = independent(gb.PairwiseFamily(gb.graphs.complete(5), variables), mean)
+    metric, change = objective.preconditioner(near, data, mean, l2), preconditioning(near.family).centred(mean)
     ridge, gradient = l2 * near.theta, objective.bind(near, data)(near.theta)[1]
     slopes = change.gradient(ridge + gradient)
     step = metric.curvature.first_step(change.gradient(ridge))
@@ -164,7 +155,7 @@ def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
     rows = (np.random.default_rng(4).random((500, 8)) < 0.1).astype(int)
     rows[:, 1] |= rows[:, 0]
     data, learner = Dataset.read(rows), gb.learners.as_learner("mple")
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(8), data.domain)
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(8), data.variables))
     state = learner.init(model, data, None)
     for _ in range(6):
         state, _ = learner.step(state)
@@ -176,17 +167,17 @@ def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
     np.testing.assert_array_equal(state.progress.theta, again.progress.theta)
 
 
-LEVELS = gb.domain.Categories((3, 2, 4), ((-1.0, 0.0, 1.5), (0.0, 1.0), (0.0, 1.0, 2.0, 5.0)))
+LEVELS = gb.Variables.ordinal([(-1.0, 0.0, 1.5), (0.0, 1.0), (0.0, 1.0, 2.0, 5.0)])
 SHARES = np.array([0.2, 0.5, 0.3, 0.4, 0.6, 0.1, 0.2, 0.3, 0.4])
 
 
 @pytest.mark.parametrize("objective", [Likelihood(), Pseudolikelihood()], ids=lambda objective: objective.name)
 @pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.grid(1, 3)], ids=["all pairs", "chain"])
 def test_levels_and_couplings_of_scores_are_undone_at_independent_columns(graph, objective):
-    known = preconditioning(gb.models.OrdinalModel.zeros(graph, LEVELS))
-    near, states, l2 = known.independent(SHARES), all_states(3, LEVELS), 0.0
-    data = dataset_of(states, LEVELS, np.exp(near.log_weights(states)))
-    inverse, centring = objective.preconditioner(near, data, SHARES, l2), known.centred(SHARES)
+    near, l2 = independent(gb.PotentialsFamily.ordinal(graph, LEVELS), SHARES), 0.0
+    states, law, _ = exact_law(near)
+    data, centring = dataset_of(states, LEVELS, law), preconditioning(near.family).centred(SHARES)
+    inverse = objective.preconditioner(near, data, SHARES, l2)
     hessian = objective.curvature(near, data)
     for theta in np.eye(near.theta.size):
         slopes = centring.gradient(hessian @ centring.outwards(theta))
@@ -194,17 +185,16 @@ def test_levels_and_couplings_of_scores_are_undone_at_independent_columns(graph,
 
 
 def test_levels_about_mean_scores_are_the_same_energies(rng):
-    model = gb.models.OrdinalModel.zeros(gb.graphs.complete(3), LEVELS)
-    model, known = model.replace(rng.normal(size=model.theta.size)), preconditioning(model)
-    change, states = known.centred(SHARES), all_states(3, LEVELS)
+    model = random_model_of("ordinal", gb.graphs.complete(3), rng, LEVELS, scale=1.0)
+    change, states = preconditioning(model.family).centred(SHARES), all_states(LEVELS)
     inner = change.inwards(model.theta)
     np.testing.assert_allclose(change.outwards(inner), model.theta, atol=1e-12)
-    scores = np.column_stack([levels[states[:, i]] for i, levels in enumerate(LEVELS.levels(3))])
+    scores = LEVELS.scores_of(states)
     means = np.array([-1.0 * 0.2 + 1.5 * 0.3, 0.6, 0.2 + 0.6 + 2.0])
     units = (scores - means) / [1.25, 0.5, 2.5]
     levels = np.column_stack([states[:, i] == code for i, size in enumerate(LEVELS.sizes) for code in range(1, size)])
     log_weights = levels @ inner[:6] + sum(
-        inner[6 + edge] * units[:, i] * units[:, j] for edge, (i, j) in enumerate(model.graph.edges)
+        inner[6 + edge] * units[:, i] * units[:, j] for edge, (i, j) in enumerate(model.family.graph.edges)
     )
     np.testing.assert_allclose(np.ptp(log_weights - model.log_weights(states)), 0.0, atol=1e-12)
 

@@ -15,7 +15,7 @@ from gibbsian.learners import EM, MomentMatching, as_learner, run
 from gibbsian.models import KMeansFamily
 from gibbsian.objectives import Laplace, Likelihood, Normal, Pseudolikelihood, StudentT, value_and_gradient
 from gibbsian.objectives.priors import SmoothPenalty, as_families, bind_prior
-from systems import random_model, sampled_data
+from systems import dataset_of, random_model, sampled_data
 
 X = np.linspace(-3.0, 4.0, 11)
 
@@ -62,9 +62,9 @@ def votes() -> gb.Dataset:
 
 @pytest.fixture(scope="module")
 def holed(votes) -> gb.Dataset:
-    rows = votes.rows()[0].astype(float)
-    rows[::5, 0] = np.nan
-    return gb.Dataset.read(rows, coding="spin")
+    holes = np.zeros((votes.n_rows, votes.n_variables), bool)
+    holes[::5, 0] = True
+    return dataset_of(votes.rows()[0], votes.variables, missing=holes)
 
 
 def log_posterior(theta, model, data, objective, log_prior):
@@ -117,14 +117,14 @@ def test_a_laplace_prior_is_l1_on_its_kind(votes):
     lasso = gb.BoltzmannMachine(learner="mle", l1=1 / (0.1 * votes.total_weight), tol=1e-9).fit(votes).model_
     laplace = gb.BoltzmannMachine(learner="mle", log_prior="interactions=laplace:0.1", tol=1e-9).fit(votes).model_
     np.testing.assert_allclose(laplace.theta, lasso.theta, atol=1e-9)
-    assert (laplace.couplings == 0).any()
+    assert (laplace.parts.couplings == 0).any()
     everywhere = gb.BoltzmannMachine(learner="mle", log_prior=Laplace(0.001), tol=1e-9).fit(votes).model_
     assert not everywhere.theta.any()
 
 
 def test_a_function_of_theta_serves_every_learner(votes):
     """One that ties the couplings together, which no family does."""
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     spread = np.diag(model.penalised.astype(float)) - np.outer(model.penalised, model.penalised) / model.penalised.sum()
 
     def log_prior(theta):
@@ -142,7 +142,7 @@ def test_a_function_of_theta_serves_every_learner(votes):
 
 def test_priors_elsewhere(votes, tmp_path):
     table = tmp_path / "rows.csv"
-    np.savetxt(table, votes.rows()[0], fmt="%d", delimiter=",", header="a,b,c,d", comments="")
+    np.savetxt(table, votes.decode(votes.rows()[0]), fmt="%d", delimiter=",", header="a,b,c,d", comments="")
     flags = ["--learner", "mple", "--log-prior", "cauchy:0.5"]
     result = command("fit", table, *flags, "--out", tmp_path / "m.gibbs")
     assert result.exit_code == 0, result.stderr

@@ -32,7 +32,7 @@ def run(optimizer, function, theta, l1, tol=1e-9, most=20_000):
     for _ in range(most):
         state, info = optimizer.step(function, state, l1)
         values.append(info.value)
-        if info.gradient_norm <= tol or info.stalled:
+        if info.gradient_norm <= tol or info.outcome is not None:
             break
     return state, info, values
 
@@ -97,8 +97,8 @@ def test_bad_settings_are_named():
 
 class TestNewton:
     @pytest.fixture
-    def data(self, rng, domain):
-        return sampled_data(random_model(gb.graphs.complete(5), rng, domain, scale=0.4), 500, rng)
+    def data(self, rng, scores):
+        return sampled_data(random_model(gb.graphs.complete(5), rng, scores, scale=0.4), 500, rng)
 
     @pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # ratio matching bears l2=0.1 worst
     @pytest.mark.parametrize("learner", ["mle", "mple", "mpf", "rm"])

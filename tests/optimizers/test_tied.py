@@ -12,7 +12,7 @@ from systems import random_model, sampled_data
 
 def test_tied_moments_are_the_maximum_over_the_shared_values(rng):
     data = sampled_data(random_model(gb.graphs.grid(2, 3), rng), 200, rng)
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 3))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(2, 3)))
     groups = np.where(model.penalised, 1, 0)
     tied = run(MomentMatching("exact", Tied(Ascent(0.2), groups)), model, data, rng, max_iter=300, tol=0.0).model
     function = Likelihood().bind(model, data)

@@ -40,7 +40,7 @@ def test_errors_and_refits_give_intervals_of_any_level(small, refits):
 
 def test_stability_counts_the_refits_of_the_same_sign(small, refits):
     table = refits.stability
-    expected = (np.sign(refits.thetas) == np.sign(refits.model.theta)).mean(axis=0)[small.model_.n_biases :]
+    expected = (np.sign(refits.thetas) == np.sign(refits.model.theta)).mean(axis=0)[small.model_.penalised]
     np.testing.assert_allclose(table["share"], expected)
     shown = [text.get_text() for text in stability(refits).texts]
     assert sorted(shown) == sorted(f"{share:.0%}" for share in expected)
@@ -51,4 +51,4 @@ def test_stability_of_tables_is_that_of_their_norms():
     machine = gb.PottsMachine(l2=0.1, learner="mple").fit(rows)
     refits = gb.uncertainty.bootstrap(machine, rows, n_replicates=3, random_state=0)
     assert (refits.stability["share"] == 1.0).all()
-    np.testing.assert_allclose(refits.stability["estimate"], machine.model_.coupling_norms())
+    np.testing.assert_allclose(refits.stability["estimate"], machine.model_.family.coupling_norms(machine.model_.theta))

@@ -14,8 +14,8 @@ def test_colours_are_centred_at_zero_and_end_at_a_quantile(machine):
     ax = couplings(machine)
     (picture,) = ax.images
     low, high = picture.get_clim()
-    assert low == -high == -robust_limit(machine.model_.couplings, 0.98)
-    assert high < np.abs(machine.model_.couplings).max()
+    assert low == -high == -robust_limit(machine.model_.parts.couplings, 0.98)
+    assert high < np.abs(machine.model_.parts.couplings).max()
     assert [label.get_text() for label in ax.get_xticklabels()] == list(machine.names_)
     assert len(ax.figure.axes) == 2  # the second holds the colour bar
 

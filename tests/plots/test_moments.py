@@ -21,7 +21,7 @@ def test_moments_of_data_with_holes_are_taken_over_present_cells():
     expected += [np.ma.average(np.ma.masked_invalid(rows[:, i] * rows[:, j]), weights=weights) for i, j in edges]
     graph = gb.graphs.from_edges(edges, 3)
     for bias, moments in ((True, expected), (False, expected[3:])):
-        model = gb.PairwiseModel.zeros(graph, gb.domain.BINARY, bias=bias)
+        model = gb.Model.zeros(gb.PairwiseFamily(graph, gb.Variables.binary(3), bias))
         np.testing.assert_allclose(data_moments(model, data).mean, moments)
 
 

@@ -27,11 +27,10 @@ def odds(machine, of, given):
     return high / low
 
 
-def test_pairs_are_odds_ratios_in_either_coding(domain):
-    rows = table("pairwise", seed=3)
-    rows = rows * domain.gap + domain.low
+def test_pairs_are_odds_ratios_in_either_coding(scores):
+    ((low, high),) = scores(1).scores
+    rows = table("pairwise", seed=3) * (high - low) + low
     machine = gb.BoltzmannMachine(l2=0.01, temperature=1.5).fit(rows)
-    low, high = domain.low, domain.high
     others = {"x0": low, "x1": high, "x2": low, "x3": low}
     said = sentences(machine)
     assert len(said) == 6
@@ -44,10 +43,10 @@ def test_pairs_are_odds_ratios_in_either_coding(domain):
         assert float(factor) >= 1
 
 
-def test_triples_are_ratios_of_odds_ratios(domain):
-    rows = table("pairwise", seed=4, n_columns=3) * domain.gap + domain.low
+def test_triples_are_ratios_of_odds_ratios(scores):
+    ((low, high),) = scores(1).scores
+    rows = table("pairwise", seed=4, n_columns=3) * (high - low) + low
     machine = gb.HigherOrderBoltzmannMachine(order=3, l2=0.01).fit(rows)
-    low, high = domain.low, domain.high
     assert not any("all else equal" in sentence for sentence in sentences(machine))
 
     def odds_ratio(z):

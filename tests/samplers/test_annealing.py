@@ -1,6 +1,5 @@
 """Annealed importance sampling: both kernels against each other and enumeration, ladders, starts, and messages."""
 
-import itertools
 import pickle
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -9,20 +8,21 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.backends.processes import dealt_by
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
 from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 from gibbsian.models.factors import Factor, FactorGraph
+from gibbsian.models.scopes import Scopes
 from gibbsian.samplers import IndependentVariables, variable_path
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import as_independent
 from gibbsian.samplers.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
 from layered_systems import restricted
-from systems import exact_law, random_model
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model
 
 GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}
 BASES = ["uniform", "biases"]
@@ -34,7 +34,11 @@ class Tables:
     """The least of a model that annealing asks for."""
 
     product: FactorGraph
-    domain: AnyDomain
+    theta: None = None
+
+    @property
+    def variables(self):
+        return Variables.categories(self.product.cardinalities)
 
     @property
     def n_variables(self):
@@ -48,7 +52,7 @@ class Tables:
     def family(self):
         return self
 
-    def factors(self):
+    def factors(self, theta):
         return self.product
 
 
@@ -57,11 +61,7 @@ def table_model(rng):
     sizes = (3, 2, 4, 1, 3)
     scopes = [(0, 1, 2), (2, 4), (1,), (1,), (3, 4)]
     factors = tuple(Factor(scope, rng.normal(size=[sizes[i] for i in scope])) for scope in scopes)
-    return Tables(FactorGraph(np.array(sizes), factors), Categories(sizes))
-
-
-def all_codes(sizes):
-    return np.array(list(itertools.product(*map(range, sizes))), np.int8)
+    return Tables(FactorGraph(np.array(sizes), factors))
 
 
 def end_to_end(path, codes):
@@ -78,25 +78,25 @@ def log_base(base, codes):
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("form", ["spins", "tables"])
-def test_a_step_over_the_whole_path_is_the_ratio_of_the_weights(form, graph, base, rng, domain):
-    model = random_model(GRAPHS[graph], rng, domain)
+def test_a_step_over_the_whole_path_is_the_ratio_of_the_weights(form, graph, base, rng, scores):
+    model = random_model(GRAPHS[graph], rng, scores)
     law = as_independent(base, model)
     make = FORMS[form]
     path = make(model, law, np.zeros(model.n_variables, bool))
-    codes = all_codes([2] * model.n_variables)
-    expected = model.log_weights(domain.from_codes(codes)) - log_base(law, codes)
+    codes = all_states(model.variables)
+    expected = model.log_weights(codes) - log_base(law, codes)
     np.testing.assert_allclose(end_to_end(path, codes), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["spins", "tables"])
-def test_summing_out_gives_the_marginal_of_every_place_on_the_path(form, rng, domain):
+def test_summing_out_gives_the_marginal_of_every_place_on_the_path(form, rng, scores):
     """Steps of any size from any state of the others: the values of the summed-out variables do not matter."""
-    model = random_model(gb.graphs.grid(2, 3), rng, domain)
-    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.graph)
+    model = random_model(gb.graphs.grid(2, 3), rng, scores)
+    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.family.graph)
     make = FORMS[form]
     path = make(model, law, summed)
-    codes = all_codes([2] * 6)
-    log_weights, log_start = model.log_weights(domain.from_codes(codes)), log_base(law, codes)
+    codes = all_states(model.variables)
+    log_weights, log_start = model.log_weights(codes), log_base(law, codes)
     kept = codes[:, ~summed] @ (1 << np.arange(int((~summed).sum())))
 
     def log_marginal(beta):
@@ -111,7 +111,7 @@ def test_summing_out_gives_the_marginal_of_every_place_on_the_path(form, rng, do
 
 def test_tables_of_mixed_cardinalities_and_their_marginals(rng):
     model = table_model(rng)
-    law, codes = IndependentVariables.of_biases(model), all_codes(model.domain.sizes)
+    law, codes = IndependentVariables.of_biases(model), all_states(model.variables)
     log_weights = model.product.log_weights(codes)
     plain = _table_path(model, law, np.zeros(5, bool))
     np.testing.assert_allclose(end_to_end(plain, codes), log_weights - log_base(law, codes), atol=1e-12)
@@ -126,7 +126,7 @@ def test_tables_of_mixed_cardinalities_and_their_marginals(rng):
 def test_both_forms_take_the_same_steps_from_the_same_states(rng):
     """Steps over the path before any sweep, more walkers than one group of lanes holds."""
     model = random_model(gb.graphs.grid(3, 3), rng)
-    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.graph)
+    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.family.graph)
     codes = rng.integers(0, 2, (77, 9)).astype(np.int8)
     spins, tables = (make(model, law, summed) for make in FORMS.values())
     np.testing.assert_allclose(end_to_end(spins, codes), end_to_end(tables, codes), atol=1e-12)
@@ -142,8 +142,8 @@ def test_the_way_back_visits_the_kept_variables_in_reverse_order(rng):
 
 # -- whole runs -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("marginalise", [False, True])
-def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domain):
-    model = gb.PairwiseModel.build(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), domain)
+def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, scores):
+    model = gb.PairwiseFamily.model(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), scores)
     truth = exact_law(model)[2]
     annealing, path = Annealing(20, 50), variable_path(model, "biases", marginalise)
     forward = annealing.forward(path, rng=1)
@@ -199,9 +199,9 @@ def test_walkers_depend_on_the_seed_alone(marginalise, rng):
 
 @pytest.mark.parametrize("marginalise", [False, True])
 @pytest.mark.parametrize("size", [50.0, -50.0])
-def test_large_parameters_stay_finite(size, marginalise, domain):
+def test_large_parameters_stay_finite(size, marginalise, scores):
     """A tree of strong couplings: log Z is known, and the states in between are frozen."""
-    model = gb.PairwiseModel.build(gb.graphs.grid(1, 12), np.full(12, 0.1), np.full(11, size), domain)
+    model = gb.PairwiseFamily.model(gb.graphs.grid(1, 12), np.full(12, 0.1), np.full(11, size), scores)
     run = Annealing(50, 500).forward(variable_path(model, marginalise=marginalise), rng=0)
     assert np.isfinite(run.log_weights).all()
     truth = gb.inference.exact(model).log_partition
@@ -209,43 +209,42 @@ def test_large_parameters_stay_finite(size, marginalise, domain):
 
 
 def test_large_tables_stay_finite():
-    model = Tables(FactorGraph(np.array([3, 3]), (Factor((0, 1), 800.0 * np.eye(3)),)), Categories((3, 3)))
+    model = Tables(FactorGraph(np.array([3, 3]), (Factor((0, 1), 800.0 * np.eye(3)),)))
     run = Annealing(50, 2000).forward(variable_path(model, "uniform"), rng=0)
     assert run.log_partition == pytest.approx(800 + np.log(3), abs=1.0)
 
 
 @pytest.mark.parametrize("marginalise", [False, True])
 @pytest.mark.parametrize(
-    "structure",
+    "family",
     [
-        gb.models.HigherOrderModel.of_order(5, 3),
-        gb.models.HigherOrderModel.of_order(4, 3, Categories.of_values((-1, 0, 1), 4)),
-        gb.models.PottsModel.zeros(gb.graphs.grid(2, 3), Categories((3, 2, 4, 2, 3, 2))),
-        gb.models.MarkovRandomField.zeros(gb.graphs.grid(2, 3), BINARY),
+        gb.ProductsFamily.of_order(5, 3),
+        gb.ProductsFamily.of_order(4, 3, Variables.ordinal([(-1, 0, 1)] * 4)),
+        gb.TablesFamily.potts(gb.graphs.grid(2, 3), Variables.categories((3, 2, 4, 2, 3, 2))),
+        gb.TablesFamily(Scopes.of_graph(gb.graphs.grid(2, 3)), BINARY),
     ],
     ids=["order 3", "values", "potts", "tables"],
 )
-def test_every_kind_of_model_has_its_interval(structure, marginalise, rng):
-    model = structure.replace(rng.normal(0, 0.5, structure.theta.size))
-    codes = all_codes(model.domain.cardinalities(model.n_variables))
-    truth = np.logaddexp.reduce(model.log_weights(model.domain.from_codes(codes)))
+def test_every_kind_of_model_has_its_interval(family, marginalise, rng):
+    model = gb.Model(family, rng.normal(0, 0.5, family.n_parameters))
+    truth = exact_law(model)[2]
     path = variable_path(model, marginalise=marginalise)
     interval = log_partition_interval(path, "gibbs", Annealing(100, 300), rng=1)
     assert interval.lower < truth < interval.upper < interval.lower + 0.1
 
 
-def test_base_of_biases_is_the_same_by_tables(rng, domain):
-    pairwise = random_model(gb.graphs.complete(4), rng, domain)
-    twin = gb.models.HigherOrderModel.of_order(4, 2, domain).replace(pairwise.theta)
+def test_base_of_biases_is_the_same_by_tables(rng, scores):
+    pairwise = random_model(gb.graphs.complete(4), rng, scores)
+    twin = gb.Model(gb.ProductsFamily.of_order(4, 2, scores), pairwise.theta)
     expected = IndependentVariables.of_biases(pairwise).log_probabilities
     np.testing.assert_allclose(IndependentVariables.of_biases(twin).log_probabilities, expected, atol=1e-14)
 
 
 # -- starts -----------------------------------------------------------------------------------------------------------
 def test_base_of_biases_does_not_depend_on_the_coding(rng):
-    spin = random_model(gb.graphs.complete(4), rng, SPIN)
-    binary, _ = spin.to_domain(BINARY)
-    expected = 1 / (1 + np.exp(-2 * spin.biases))
+    spin = random_model(gb.graphs.complete(4), rng, SPINS)
+    binary, _ = spin.family.recode(spin.theta, BINARY)
+    expected = 1 / (1 + np.exp(-2 * spin.parts.biases))
     for model in (spin, binary):
         law = IndependentVariables.of_biases(model)
         np.testing.assert_allclose([law.probabilities(i)[1] for i in range(4)], expected)
@@ -253,7 +252,7 @@ def test_base_of_biases_does_not_depend_on_the_coding(rng):
 
 def test_base_of_data_counts_present_cells_and_one_of_each_value():
     data = gb.Dataset.read([[1, None], [1, 0], [0, 0]], coding="binary", sample_weight=[2.0, 1.0, 1.0])
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY)
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), BINARY))
     law = IndependentVariables.of_data(model, data)
     np.testing.assert_allclose(law.probabilities(0), [2 / 6, 4 / 6])
     np.testing.assert_allclose(law.probabilities(1), [3 / 4, 1 / 4])
@@ -284,7 +283,7 @@ def test_what_is_summed_out_is_independent_and_large(graph, n_summed):
 
 # -- ladders ----------------------------------------------------------------------------------------------------------
 def test_adapted_ladder_is_a_ladder_and_lowers_the_spread():
-    model = gb.PairwiseModel.build(gb.graphs.grid(4, 4), None, np.full(24, 5.0))
+    model = gb.PairwiseFamily.model(gb.graphs.grid(4, 4), None, np.full(24, 5.0))
     even = Annealing(200, 300)
     adapted = even.adapted(model, rng=0)
     assert len(adapted.ladder) == 301
@@ -300,7 +299,7 @@ def test_a_ladder_that_does_not_rise_from_0_to_1_is_refused(betas):
 
 
 def test_settings_that_cannot_be_used_are_named():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     with pytest.raises(ArgumentError, match="n_walkers=1 must be at least 2"):
         Annealing(n_walkers=1)
     with pytest.raises(ArgumentError, match="betas=0 must be at least 1"):
@@ -309,13 +308,13 @@ def test_settings_that_cannot_be_used_are_named():
         variable_path(model, "data")
     with pytest.raises(ArgumentError, match="made for other variables"):
         variable_path(model, IndependentVariables.from_log_weights([np.zeros(3)]))
-    with pytest.raises(ArgumentError, match="states has 2 variables but the model has 3"):
-        Annealing().reverse(model, [[1, 1], [1, -1]])
-    with pytest.raises(CodingError, match="the values of the spin domain"):
+    with pytest.raises(ArgumentError, match=r"states has shape \(2, 2\): give rows of 3 variables"):
+        Annealing().reverse(model, [[1, 1], [1, 0]])
+    with pytest.raises(CodingError, match="states holds -1 for variable 1: give its code, from 0 to 1"):
         Annealing().reverse(model, [[1, 1, 0], [1, -1, 1]])
     with pytest.raises(ArgumentError, match="samples='mcmc' is not known"):
         log_partition_interval(model, "mcmc")
-    with pytest.raises(ArgumentError, match="the data has 2 variables but the model has 3"):
+    with pytest.raises(ArgumentError, match=r"the data has shape \(1, 2\): give rows of 3 variables"):
         IndependentVariables.of_data(model, np.array([[1, 1]]))
 
 
@@ -342,7 +341,7 @@ def test_bad_weights_are_told(rng):
 
 
 def test_interval_warns_when_the_sides_are_apart():
-    model = gb.PairwiseModel.build(gb.graphs.grid(6, 6), np.zeros(36), np.full(60, 2.0))
+    model = gb.PairwiseFamily.model(gb.graphs.grid(6, 6), np.zeros(36), np.full(60, 2.0))
     with pytest.warns(MixingWarning, match="raise the number of temperatures, betas=3"):
         interval = log_partition_interval(model, "exact", Annealing(50, 3), rng=0)
     assert interval.lower < gb.inference.exact(model).log_partition < interval.upper
@@ -361,7 +360,7 @@ def test_interval_tells_runs_that_differ_beyond_their_errors(rng):
 def test_interval_from_data(rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
     states, p, truth = exact_law(model)
-    data = gb.Dataset.read(states[rng.choice(64, 3000, p=p)], coding="spin")
+    data = dataset_of(states[rng.choice(64, 3000, p=p)], model.variables)
     interval = log_partition_interval(variable_path(model, data), data, Annealing(100, 500), rng=0)
     assert interval.lower < truth < interval.upper
     assert "100 rows of the data" in interval.describe()
@@ -370,9 +369,9 @@ def test_interval_from_data(rng):
 # -- the expectation --------------------------------------------------------------------------------------------------
 def test_errors_are_those_of_self_normalised_importance_sampling(rng):
     model = random_model(gb.graphs.complete(3), rng)
-    states = rng.choice([-1, 1], (30, 3)).astype(np.int8)
+    states = rng.choice([0, 1], (30, 3)).astype(np.int8)
     run = AnnealedRun(states, rng.normal(size=30), 10)
-    statistics = np.array([model.mean_statistics(row[None]) for row in states])
+    statistics = np.array([model.family.mean_statistics(row[None]) for row in states])
     mean = run.weights @ statistics
     worth = run.effective_sample_size
     stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
@@ -397,7 +396,7 @@ def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
 
 
 def test_expectation_warns_when_a_walker_holds_the_weight(rng):
-    model = gb.PairwiseModel.build(gb.graphs.complete(12), np.zeros(12), rng.normal(0, 3.0, 66))
+    model = gb.PairwiseFamily.model(gb.graphs.complete(12), np.zeros(12), rng.normal(0, 3.0, 66))
     expectation = AnnealedImportance(n_walkers=10, betas=2)
     with pytest.warns(MixingWarning, match="walkers holds .* of the weight: raise betas=2"):
         expectation(model, expectation.init(model, None, rng))
@@ -423,4 +422,4 @@ def test_annealing_names_the_setting(settings, match):
 @pytest.mark.parametrize(("base", "match"), [(np.ones(3), "base=array"), (None, "base=None")])
 def test_paths_name_the_base(base, match):
     with pytest.raises(ArgumentError, match=match):
-        variable_path(gb.PairwiseModel.zeros(gb.graphs.complete(3)), base)
+        variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), base)

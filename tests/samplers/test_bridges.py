@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.samplers.annealing import AnnealedRun
 from gibbsian.samplers.bridges import TemperedColumns, TemperedRun, bennett
@@ -35,7 +36,7 @@ def paths(rng):
     return {
         "spins": gb.samplers.variable_path(pairs),
         "summed": gb.samplers.variable_path(pairs, marginalise=True),
-        "codes": gb.samplers.variable_path(random_model_of("potts", grid, rng, gb.domain.Categories((3,) * 6))),
+        "codes": gb.samplers.variable_path(random_model_of("potts", grid, rng, Variables.categories((3,) * 6))),
         "layers": gb.samplers.layer_path(rbm, rng=rng),
     }
 
@@ -75,7 +76,9 @@ def test_those_that_are_to_exchange_do(name, rng):
 
 
 def test_a_model_without_interactions_needs_no_luck(rng):
-    run = TemperedColumns.settled(gb.samplers.variable_path(gb.PairwiseModel.zeros(gb.graphs.complete(4))), rng).run(20)
+    run = TemperedColumns.settled(
+        gb.samplers.variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))), rng
+    ).run(20)
     assert run.log_partition == pytest.approx(4 * np.log(2), abs=1e-9)
     assert run.log_partition_stderr == pytest.approx(0.0, abs=1e-9)
     assert run.trouble is None

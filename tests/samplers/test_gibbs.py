@@ -9,12 +9,11 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.backends.numba import random
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.domain import BINARY
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
 from gibbsian.rng import chain_streams
 from gibbsian.samplers import ChromaticGibbs, Gibbs, draw, gibbs
 from gibbsian.samplers.gibbs import _colour_plan, _spin_form
-from systems import random_model
+from systems import BINARY, SPINS, random_model
 
 
 def words_of(stream, size):
@@ -63,7 +62,7 @@ def test_substreams_differ_from_each_other_and_their_parent():
 def sparse_model(scale=1.0):
     graph = gb.graphs.random(80, 0.05, random_state=1)
     rng = np.random.default_rng(2)
-    return gb.PairwiseModel.build(graph, rng.normal(size=80), scale * rng.normal(size=graph.n_edges), BINARY)
+    return gb.PairwiseFamily.model(graph, rng.normal(size=80), scale * rng.normal(size=graph.n_edges), BINARY)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 50.0])
@@ -71,7 +70,7 @@ def test_field_sums_are_exact_in_any_order(scale):
     model = sparse_model(scale)
     form = _spin_form(model)
     matrix = np.zeros((80, 80))
-    i, j = model.graph.edges.T
+    i, j = model.family.graph.edges.T
     matrix[i, j] = matrix[j, i] = form.couplings
     rng = np.random.default_rng(3)
     terms = matrix * rng.choice([-1.0, 1.0], 80)
@@ -82,17 +81,17 @@ def test_field_sums_are_exact_in_any_order(scale):
 
 def test_rounded_parameters_are_the_parameters():
     model = sparse_model()
-    spin, _ = model.to_domain("spin")
+    spin, _ = model.family.recode(model.theta, SPINS)
     form = _spin_form(model)
-    np.testing.assert_allclose(form.biases, spin.biases, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(form.couplings, spin.couplings, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(form.biases, spin.parts.biases, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(form.couplings, spin.parts.couplings, rtol=0, atol=1e-14)
 
 
 def test_dense_and_sparse_kernels_take_the_same_path(monkeypatch):
     model = sparse_model()
     paths = {}
     for name, dense, n_chains in (("dense", True, 3), ("sparse", False, 3), ("grouped", False, 40)):
-        monkeypatch.setattr(gb.PairwiseModel, "is_dense", dense)
+        monkeypatch.setattr(gb.Graph, "is_dense", dense)
         chains, _ = Gibbs().step(model, Gibbs().init(model, n_chains, np.random.default_rng(0)), 200)
         paths[name] = chains.states[:3]
     assert np.array_equal(paths["dense"], paths["sparse"])
@@ -101,17 +100,18 @@ def test_dense_and_sparse_kernels_take_the_same_path(monkeypatch):
 
 def test_sequential_scan_is_the_textbook_loop():
     """The kernel against three lines of Python fed by the same stream."""
-    model = gb.PairwiseModel.build(gb.graphs.complete(6), np.linspace(-1, 1, 6), np.linspace(-1, 1, 15))
+    model = gb.PairwiseFamily.model(gb.graphs.complete(6), np.linspace(-1, 1, 6), np.linspace(-1, 1, 15))
     start = Gibbs().init(model, 1, np.random.default_rng(0))
     chains, info = Gibbs().step(model, start, 50)
-    x, words = start.states[0].astype(float), words_of(start.streams[0].copy(), 300)
+    fields = model.family.coupling_fields(model.theta)
+    x, words = 2.0 * start.states[0] - 1.0, words_of(start.streams[0].copy(), 300)
     flips = 0
     for k, word in enumerate(words):
-        field = model.fields(x[None])[0, k % 6]
+        field = model.parts.biases[k % 6] + fields(x[None])[0, k % 6]
         new = 1.0 if random.uniform(word) < 1 / (1 + np.exp(-2 * field)) else -1.0
         flips += new != x[k % 6]
         x[k % 6] = new
-    assert np.array_equal(chains.states[0], x)
+    assert np.array_equal(2 * chains.states[0] - 1, x)
     assert info.flips == flips / 300
 
 
@@ -138,7 +138,7 @@ def test_colour_plan_has_the_rows_of_the_graph():
 
 
 def test_blocks_in_parallel_and_chains_in_parallel_take_the_same_path():
-    model = gb.PairwiseModel.build(gb.graphs.grid(20, 20), None, np.random.default_rng(0).normal(size=760))
+    model = gb.PairwiseFamily.model(gb.graphs.grid(20, 20), None, np.random.default_rng(0).normal(size=760))
     sampler = ChromaticGibbs(block_size=16)
     few, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(1)), 15)
     many, _ = sampler.step(model, sampler.init(model, 12, np.random.default_rng(1)), 15)
@@ -170,7 +170,7 @@ def test_draw_asks_for_memory_first():
 
 
 def test_monte_carlo_chains_persist():
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
     expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, burn_in=7)
     estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     assert estimate.value.shape == estimate.stderr.shape == (10,)
@@ -180,7 +180,7 @@ def test_monte_carlo_chains_persist():
 
 
 def test_monte_carlo_warns_when_chains_are_stuck():
-    ferromagnet = gb.PairwiseModel.build(gb.graphs.complete(8), np.zeros(8), np.full(28, 3.0))
+    ferromagnet = gb.PairwiseFamily.model(gb.graphs.complete(8), np.zeros(8), np.full(28, 3.0))
     expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10)
     start = expectation.init(ferromagnet, None, np.random.default_rng(0))
     with pytest.warns(MixingWarning, match="worst R-hat inf"):
@@ -242,7 +242,7 @@ def test_what_is_made_of_a_model_goes_with_it():
     import gc
     import weakref
 
-    model = gb.PairwiseModel.zeros(gb.graphs.grid(3, 3))
+    model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(3, 3)))
     form, seen = _spin_form(model), weakref.ref(model)
     assert _spin_form(model) is form
     del model

@@ -47,7 +47,7 @@ def test_log_partition_is_covered_by_its_errors(model, marginalise):
 
 def test_forward_is_below_and_reverse_above_on_average():
     """Few walkers and few temperatures: the biases stand out of the noise, each on its side."""
-    model = gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.full(16, 0.2), np.full(24, 0.8))
+    model = gb.PairwiseFamily.model(gb.graphs.grid(4, 4), np.full(16, 0.2), np.full(24, 0.8))
     engine = gb.inference.exact(model)
     truth = engine.log_partition
     annealing, path = Annealing(2, 5), variable_path(model, "uniform")
@@ -104,13 +104,13 @@ def test_sweeps_keep_every_place_of_the_path(make, summed):
     """Start exactly at an intermediate law and sweep there: steps of the weight of no size."""
     model = random_model(gb.graphs.grid(2, 3), np.random.default_rng(3), scale=0.9)
     states, _, _ = exact_law(model)
-    codes, law, beta = model.domain.to_codes(states), IndependentVariables.of_data(model, np.ones((3, 6), np.int8)), 0.6
-    base = sum(law.log_probabilities[law.starts[i] + codes[:, i]] for i in range(6))
+    law, beta = IndependentVariables.of_data(model, np.ones((3, 6), np.int8)), 0.6
+    base = sum(law.log_probabilities[law.starts[i] + states[:, i]] for i in range(6))
     p = np.exp(beta * model.log_weights(states) + (1 - beta) * base)
     p /= p.sum()
-    path = make(model, law, variables_to_sum_out(model.graph) if summed else np.zeros(6, bool))
+    path = make(model, law, variables_to_sum_out(model.family.graph) if summed else np.zeros(6, bool))
     rng = np.random.default_rng(5)
-    walkers = codes[rng.choice(64, 20_000, p=p)].copy()
+    walkers = states[rng.choice(64, 20_000, p=p)].copy()
     streams = rng.integers(1, 2**63, (20_000, 4), dtype=np.uint64)
     increases = path.walk(Walkers(walkers, streams), np.full(4, beta))
     assert not increases.any()
@@ -133,7 +133,7 @@ def test_summing_out_a_side_lowers_the_spread_of_the_weights(graph):
 
 def test_expectations_are_covered_by_their_errors(model):
     states, p, _ = exact_law(model)
-    truth = model.mean_statistics(states, p)
+    truth = model.family.mean_statistics(states, p)
     expectation = AnnealedImportance(n_walkers=500, betas=30)
     z = []
     for seed in SEEDS:
@@ -145,8 +145,8 @@ def test_expectations_are_covered_by_their_errors(model):
 
 def test_a_way_back_that_ends_below_the_way_there_is_not_taken_for_an_upper_side():
     """Two far modes, and a start that knows the lighter one only: the reverse run misses a part of Z."""
-    model = gb.PairwiseModel.build(gb.graphs.complete(8), [0.4] * 8, [1.0] * 28)
-    down = np.full((50, 8), -1, np.int8)
+    model = gb.PairwiseFamily.model(gb.graphs.complete(8), [0.4] * 8, [1.0] * 28)
+    down = np.zeros((50, 8), np.int8)
     interval = gb.diagnostics.log_partition_interval(
         model, down, Annealing(n_walkers=200, betas=1000), rng=0, warn=False
     )

@@ -6,31 +6,29 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian.samplers import SAMPLERS
-from systems import exact_law, models_with_domains, random_model_of
+from systems import exact_law, models_with_variables, name_of, random_model_of
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
 SMALLEST_P_VALUE = 1e-4
 N_CHAINS = 4_000
 # a triangle, so that there is a term of three, and a pendant
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
-CASES = [case for case in models_with_domains(4) if case[0] != "pairwise"]
+CASES = [case for case in models_with_variables(4) if case[0] != "pairwise"]
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1].name}")
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{name_of(case[1])}")
 def model(request):
-    name, domain = request.param
-    return random_model_of(name, GRAPH, np.random.default_rng(3), domain, scale=0.8)
+    name, variables = request.param
+    return random_model_of(name, GRAPH, np.random.default_rng(3), variables, scale=0.8)
 
 
 def uniform_states(model, rng):
     """One for each chain, drawn at once: a sampler has a generator for each."""
-    sizes = model.domain.cardinalities(model.n_variables)
-    return model.domain.from_codes(rng.integers(0, sizes, (N_CHAINS, model.n_variables)).astype(np.int8))
+    return rng.integers(0, model.variables.sizes, (N_CHAINS, model.n_variables)).astype(np.int8)
 
 
 def goodness_of_fit(model, states, p):
-    shape = tuple(model.domain.cardinalities(model.n_variables))
-    numbers = np.ravel_multi_index(tuple(model.domain.to_codes(states).T), shape)
+    numbers = np.ravel_multi_index(tuple(states.T), model.variables.sizes)
     counts = np.bincount(numbers, minlength=p.size)
     enough = p * len(states) > 5
     observed = np.append(counts[enough], counts[~enough].sum())
@@ -72,6 +70,6 @@ def test_free_variables_follow_the_conditional_law(name, model, shape):
     mask = clamped if shape == "common" else np.tile(clamped, (N_CHAINS, 1))
     chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start, clamped=mask), 40)
     assert (chains.states[:, nodes] == start[0, nodes]).all()
-    rest, _ = model.given(nodes, model.domain.to_codes(start[0, nodes])).at(model.theta)
+    rest, _ = model.given(nodes, start[0, nodes])
     _, p, _ = exact_law(rest)
     assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE

@@ -16,7 +16,7 @@ from layered_systems import restricted
 
 
 def ferromagnet(coupling):
-    return gb.PairwiseModel.build(gb.graphs.grid(4, 4), [0.1] * 16, [coupling] * 24)
+    return gb.PairwiseFamily.model(gb.graphs.grid(4, 4), [0.1] * 16, [coupling] * 24)
 
 
 def bars():
@@ -31,7 +31,7 @@ def test_errors_of_tempered_columns_are_those_they_make():
     rng = np.random.default_rng(3)
     graph, scores = gb.graphs.complete(10), []
     for _ in range(20):
-        model = gb.PairwiseModel.build(graph, None, 5.0 * rng.normal(size=graph.n_edges) / np.sqrt(10))
+        model = gb.PairwiseFamily.model(graph, None, 5.0 * rng.normal(size=graph.n_edges) / np.sqrt(10))
         run = TemperedColumns.settled(gb.samplers.variable_path(model), rng).run(60)
         scores.append((run.log_partition - exact(model).log_partition) / run.log_partition_stderr)
     assert abs(np.mean(scores)) < 3 / np.sqrt(20)
@@ -94,7 +94,7 @@ def test_machines_in_layers_draw_from_all_modes():
 
 @pytest.mark.parametrize("name", ["monte-carlo", "ais", "tempering"])
 def test_no_error_is_zero_because_no_draw_differs(name):
-    model, expectation = gb.PairwiseModel.build(gb.graphs.complete(2), [12.0, -9.0], [0.5]), EXPECTATIONS.create(name)
+    model, expectation = gb.PairwiseFamily.model(gb.graphs.complete(2), [12.0, -9.0], [0.5]), EXPECTATIONS.create(name)
     estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     truth = exact(model).moments
     assert (estimate.stderr > 0).all()

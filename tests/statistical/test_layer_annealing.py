@@ -5,7 +5,7 @@ import pytest
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.inference import exact
-from gibbsian.models.layers.units import BinaryUnits, values_of
+from gibbsian.models.layers.units import BinaryUnits
 from gibbsian.samplers import Annealing, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import Machine, random_machine, restricted
@@ -77,7 +77,7 @@ def test_weights_are_unbiased_however_short_the_ladder(model, summed):
 def test_weighted_walkers_have_the_distribution_of_the_machine(model):
     engine = exact(model)
     run = Annealing(2000, 60).forward(layer_path(model, rng=0), 3)
-    v = values_of(model.visible, run.states)
+    v = model.visible.encode(run.states)
     truth = engine.moments[: model.visible.width]
     relative = len(v) * run.weights
     error = np.sqrt(np.mean((relative[:, None] * (v - truth)) ** 2, axis=0) / len(v))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
-from gibbsian.domain import DOMAINS
+from gibbsian import Variables
 from gibbsian.samplers import SAMPLERS
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
@@ -21,20 +21,19 @@ GRAPHS = {
 @pytest.fixture(params=["dense", "sparse"])
 def kind(request, monkeypatch):
     """Which kernels run: small models are dense whatever their graph, so the rule is replaced."""
-    monkeypatch.setattr(gb.PairwiseModel, "is_dense", request.param == "dense")
+    monkeypatch.setattr(gb.Graph, "is_dense", request.param == "dense")
     return request.param
 
 
-def random_model(kind, domain, temperature, seed=3):
+def random_model(kind, scores, temperature, seed=3):
     rng = np.random.default_rng(seed)
     graph = GRAPHS[kind]
     biases, couplings = rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.8, graph.n_edges)
-    return gb.PairwiseModel.build(graph, biases, couplings, DOMAINS[domain]).at(1 / temperature)
+    return gb.PairwiseFamily.model(graph, biases, couplings, scores).at(1 / temperature)
 
 
 def all_states(model):
-    bits = (np.arange(2**model.n_variables)[:, None] >> np.arange(model.n_variables)) & 1
-    return model.domain.low + model.domain.gap * bits
+    return ((np.arange(2**model.n_variables)[:, None] >> np.arange(model.n_variables)) & 1).astype(np.int8)
 
 
 def enumerate_law(model):
@@ -44,12 +43,8 @@ def enumerate_law(model):
     return states, p / p.sum()
 
 
-def codes(model, states):
-    return (states == model.domain.high) @ (1 << np.arange(model.n_variables))
-
-
 def goodness_of_fit(model, states, p):
-    counts = np.bincount(codes(model, states), minlength=p.size)
+    counts = np.bincount(states @ (1 << np.arange(model.n_variables)), minlength=p.size)
     enough = p * len(states) > 5
     observed = np.append(counts[enough], counts[~enough].sum())
     expected = np.append(p[enough], p[~enough].sum()) * len(states)
@@ -57,10 +52,9 @@ def goodness_of_fit(model, states, p):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
-@pytest.mark.parametrize("domain", ["spin", "binary"])
 @pytest.mark.parametrize("name", SAMPLERS.names())
-def test_chains_started_at_the_law_stay_there(name, kind, domain, temperature):
-    model = random_model(kind, domain, temperature)
+def test_chains_started_at_the_law_stay_there(name, kind, scores, temperature):
+    model = random_model(kind, scores, temperature)
     states, p = enumerate_law(model)
     rng = np.random.default_rng(11)
     n_chains = 8_000
@@ -73,7 +67,7 @@ def test_chains_started_at_the_law_stay_there(name, kind, domain, temperature):
 @pytest.mark.parametrize("name", SAMPLERS.names())
 def test_few_long_chains_visit_states_by_their_probability(name, kind):
     """Few chains take other kernels than many."""
-    model = random_model(kind, "spin", 1.0)
+    model = random_model(kind, Variables.spins, 1.0)
     _, p = enumerate_law(model)
     draws = gb.samplers.draw(model, 3_000, rng=5, sampler=name, n_chains=3, burn_in=50, thin=40)
     assert goodness_of_fit(model, draws.reshape(-1, model.n_variables), p) > SMALLEST_P_VALUE
@@ -81,7 +75,7 @@ def test_few_long_chains_visit_states_by_their_probability(name, kind):
 
 @pytest.mark.parametrize("name", SAMPLERS.names())
 def test_chains_started_at_random_reach_the_law(name, kind):
-    model = random_model(kind, "binary", 1.0)
+    model = random_model(kind, Variables.binary, 1.0)
     _, p = enumerate_law(model)
     sampler = SAMPLERS.create(name)
     chains = sampler.init(model, 8_000, np.random.default_rng(2))
@@ -93,26 +87,26 @@ def test_chains_started_at_random_reach_the_law(name, kind):
 @pytest.mark.parametrize("shape", ["common", "by chain"])
 @pytest.mark.parametrize("name", SAMPLERS.names())
 def test_free_variables_follow_the_conditional_law(name, kind, shape):
-    model = random_model(kind, "spin", 1.0)
-    n_chains, nodes, values = 8_000, [1, 3], [1, -1]
+    model = random_model(kind, Variables.spins, 1.0)
+    n_chains, nodes, values = 8_000, [1, 3], [1, 0]
     rng = np.random.default_rng(4)
-    start = rng.choice([-1, 1], size=(n_chains, model.n_variables))
+    start = rng.choice([0, 1], size=(n_chains, model.n_variables))
     start[:, nodes] = values
     clamped = np.isin(np.arange(model.n_variables), nodes)
     mask = clamped if shape == "common" else np.tile(clamped, (n_chains, 1))
     sampler = SAMPLERS.create(name)
     chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start, clamped=mask), 60)
     assert (chains.states[:, nodes] == values).all()
-    rest, _ = model.given(nodes, model.domain.to_codes(values)).at(model.theta)
+    rest, _ = model.given(nodes, values)
     _, p = enumerate_law(rest)
     assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE
 
 
 def test_monte_carlo_errors_are_honest():
     """Over many runs the z-scores of the mean have the spread of a t distribution."""
-    model = random_model("dense", "spin", 3.0)
+    model = random_model("dense", Variables.spins, 3.0)
     states, p = enumerate_law(model)
-    exact = model.mean_statistics(states, p)
+    exact = model.family.mean_statistics(states, p)
     expectation = gb.expectations.MonteCarlo(n_chains=50, n_steps=20, burn_in=50, warn=False)
     z = []
     for seed in range(40):

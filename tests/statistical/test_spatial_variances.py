@@ -4,29 +4,23 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import Categories
+from gibbsian import Variables
 from gibbsian.expectations import Samples, spatial_statistics
 from gibbsian.expectations.regions import as_rule
 from gibbsian.expectations.table_regions import TablePlan
-from gibbsian.models import HigherOrderModel, PottsModel
-from systems import random_model
-
-
-def all_codes(model):
-    sizes = model.domain.cardinalities(model.n_variables)
-    return np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1).reshape(-1, model.n_variables)
+from systems import all_states, random_model
 
 
 def models(rng):
     graph = gb.graphs.random(9, 0.35, random_state=4)
-    third = HigherOrderModel.zeros(gb.graphs.random(9, 0.5, random_state=8))
-    assert third.order == 3
-    potts = PottsModel.zeros(gb.graphs.grid(2, 3), Categories((3, 2, 3, 2, 3, 2)))
+    third = gb.ProductsFamily.on_graph(gb.graphs.random(9, 0.5, random_state=8))
+    assert third.scopes.sizes.max() == 3
+    potts = gb.TablesFamily.potts(gb.graphs.grid(2, 3), Variables.categories((3, 2, 3, 2, 3, 2)))
     return {
         "grid": random_model(gb.graphs.grid(3, 3), rng, scale=0.8),
         "random": random_model(graph, rng, scale=0.8),
-        "third order": third.replace(rng.normal(scale=0.5, size=third.theta.size)),
-        "potts": potts.replace(rng.normal(scale=0.8, size=potts.theta.size)),
+        "third order": gb.Model(third, rng.normal(scale=0.5, size=third.n_parameters)),
+        "potts": gb.Model(potts, rng.normal(scale=0.8, size=potts.n_parameters)),
     }
 
 
@@ -37,7 +31,7 @@ def model(request, rng):
 
 def moments_over_the_law(model, region):
     """Mean and variance of each statistic's conditional expectation, over the exact law of the samples."""
-    states = model.domain.from_codes(all_codes(model))
+    states = all_states(model.variables)
     log_weights = model.log_weights(states)
     samples = Samples(states, np.exp(log_weights - log_weights.max()))
     mean, variance = np.empty((2, model.theta.size))

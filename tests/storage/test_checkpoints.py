@@ -23,7 +23,7 @@ def test_fingerprint_of_a_fit_is_the_same_in_every_process():
         "from gibbsian.storage.checkpoints import fingerprint\n"
         "from gibbsian.learners import LEARNERS\n"
         "data = gb.Dataset.read([[0, 1], [1, 1], [1, 0]])\n"
-        "model = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)\n"
+        "model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), gb.Variables.binary(2)))\n"
         "print([fingerprint(LEARNERS.create(name), model, data) for name in LEARNERS])\n"
     )
     seen = {

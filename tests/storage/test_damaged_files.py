@@ -11,9 +11,8 @@ import gibbsian as gb
 from damaged_files import GOOD, outcomes, written
 from estimator_samples import small, table
 from gibbsian.errors import ArgumentError, FileFormatError, TooExpensiveError
-from gibbsian.models.base import MODELS
-from gibbsian.models.family import FAMILIES
-from gibbsian.models.file_parts import Tensor, parts_of
+from gibbsian.models.base import FAMILIES
+from gibbsian.models.file_parts import NumericArray
 from gibbsian.storage import pack, read_model, unpack
 
 
@@ -62,7 +61,9 @@ def test_codings_with_other_values_than_the_model(tmp_path):
     header["coding"]["labels"][0].pop()
     refused(tmp_path, header, tensors, "coding has 11 values, but the model 12")
     header, tensors = parts_of_file(tmp_path, "mrf")
-    refused(tmp_path, header | {"kind": "continuous-field"}, tensors, "kind is of other values than the coding")
+    refused(tmp_path, header | {"coding": {"name": "real"}}, tensors, "variables are real numbers")
+    mixed = parts_of_file(tmp_path, "gaussian")
+    refused(tmp_path, mixed[0] | {"coding": header["coding"]}, mixed[1], "coding has other values than the model")
 
 
 EDGES = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
@@ -144,24 +145,20 @@ def test_a_file_without_a_digest_is_read_by_its_parts(tmp_path, parts):
 
 
 def test_a_precision_matrix_that_is_none_is_refused(tmp_path):
-    path = tmp_path / "m.gibbs"
-    small("gaussian").fit(table("gaussian")).save(path)
-    with safe_open(str(path), "numpy") as file:
-        header = json.loads(file.metadata()["gibbsian"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header, tensors = parts_of_file(tmp_path, "gaussian")
     refused(tmp_path, header, {**tensors, "model.theta": -tensors["model.theta"]}, "positive definite")
 
 
-@pytest.mark.parametrize("name", list(MODELS))
-def test_every_model_declares_the_shapes_of_its_arrays(name):
-    parts = parts_of(MODELS.factory(name))
-    assert any(isinstance(part, Tensor) for part in parts.values())
-    assert all(part.shape is not None for part in parts.values() if isinstance(part, Tensor))
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_every_family_declares_the_shapes_of_its_arrays(name):
+    parts = FAMILIES.factory(name).parts_in_file
+    assert any(isinstance(part, NumericArray) for part in parts.values())
+    assert all(part.shape is not None for part in parts.values() if isinstance(part, NumericArray))
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_numbers_of_single_precision_are_finite_too(number):
-    theta = parts_of(FAMILIES.factory("stack"))["theta"]
+    theta = FAMILIES.factory("stack").parts_in_file["theta"]
     theta.check("theta", np.ones(3, np.float32), {})
     with pytest.raises(ArgumentError, match="theta holds numbers"):
         theta.check("theta", np.array([0.0, number], np.float32), {})
@@ -178,7 +175,7 @@ def test_progress_of_single_precision_is_finite_too():
 
 
 def test_totals_are_checked():
-    shares = Tensor(("k",), low=0, high=1, total=1)
+    shares = NumericArray(("k",), low=0, high=1, total=1)
     shares.check("weights", np.array([0.5, 0.5]), {})
     with pytest.raises(ArgumentError, match="weights must add up to 1"):
         shares.check("weights", np.array([0.5, 0.4]), {})

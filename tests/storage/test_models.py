@@ -13,14 +13,10 @@ import gibbsian as gb
 from gibbsian.domain import CODINGS, CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
-from gibbsian.storage import (
-    StoredModel,
-    read_model,
-    write_model,
-    write_tensors,
-)
+from gibbsian.models.variables import variables_of
+from gibbsian.storage import StoredModel, read_model, write_model, write_tensors
 from layered_systems import network, random_stack, restricted
-from systems import random_model, sampled_data
+from systems import random_model, random_model_of, sampled_data
 
 
 @pytest.fixture
@@ -46,14 +42,15 @@ def test_model_files_round_trip_to_the_bit(seed, coding, bias, tmp_path):
     rng = np.random.default_rng(seed)
     written = as_coding(coding)
     graph = gb.graphs.random(int(rng.integers(1, 8)), 0.5, rng)
-    model = random_model(graph, rng, written.domain, scale=10.0, bias=bias)
+    variables = variables_of(written.domain, graph.n_nodes)
+    model = random_model(graph, rng, variables, scale=10.0, bias=bias)
     names = tuple(f"sp\u00e4lte {i}" for i in range(graph.n_nodes))
     path = tmp_path / "model.gibbs"
     write_model(path, StoredModel(model, written, names, {"l2": 0.1}, {"rows": 7}))
     read = read_model(path)
     assert np.array_equal(read.model.theta, model.theta)
-    assert read.model.graph == graph
-    assert (read.model.bias, read.model.domain) == (bias, written.domain)
+    assert read.model.family.graph == graph
+    assert (read.model.family.bias, read.model.variables) == (bias, variables)
     assert (read.coding, read.names, read.settings, read.provenance) == (written, names, {"l2": 0.1}, {"rows": 7})
 
 
@@ -64,15 +61,16 @@ def models_to_store(rng):
     """A model of every kind with a coding that it goes with."""
     graph, spin = gb.graphs.from_edges([(0, 1), (1, 2)], 3), as_coding("spin")
     values = CategoryCoding.of_values((-1, 0, 0.5), 3)
-    cliques = {(0,): 0.5, (0, 2): -1.0, (0, 1, 2): 2.0}
+    products = {(0,): 0.5, (0, 2): -1.0, (0, 1, 2): 2.0}
     yield random_model(graph, rng), spin
-    yield gb.HigherOrderModel.build(cliques, 3, spin.domain), spin
-    yield gb.HigherOrderModel.build(cliques, 3, values.domain), values
-    yield gb.HigherOrderModel.build({}, 3, spin.domain), spin
-    for model in (gb.PottsModel, gb.MarkovRandomField):
-        zeros = model.zeros(graph, CATEGORIES.domain)
-        yield zeros.replace(rng.normal(size=zeros.theta.size)), CATEGORIES
-    yield gb.FullSpanModel.build((2, 3, 2), [3, 7], [0.5, -1.0]), CATEGORIES
+    yield gb.ProductsFamily.model(products, 3), spin
+    yield gb.ProductsFamily.model(products, 3, variables_of(values.domain, 3)), values
+    yield gb.ProductsFamily.model({}, 3), spin
+    yield random_model_of("ordinal", graph, rng, variables_of(values.domain, 3)), values
+    categories = variables_of(CATEGORIES.domain, 3)
+    yield gb.FullSpanFamily.model({3: 0.5, 7: -1.0}, categories), CATEGORIES
+    for kind in ("potts", "tables", "potentials"):
+        yield random_model_of(kind, graph, rng, categories), CATEGORIES
     yield restricted(SpinUnits(3), SpinUnits(2), [0.5, 0.0, -1.0]), spin
     yield restricted(CategoricalUnits((2, 3, 2)), BinaryUnits(2), c=[1.0, 2.0]), CATEGORIES
     yield restricted(GaussianUnits(3, (0.1, 1.0, 7.0)), BinaryUnits(1), [0.5, 0.0, -1.0]), None
@@ -92,11 +90,11 @@ def test_every_kind_of_model_round_trips(rng, tmp_path):
         for j in range(3 if coding is not None else 0):  # 1, 1.0 and True are equal, yet not the same label
             assert list(map(type, read.coding.labels_of(j))) == list(map(type, coding.labels_of(j)))
         assert np.array_equal(read.model.theta, model.theta)
-        for part in ("domain", "graph", "cliques", "basis", "supports", "layers"):
+        for part in ("variables", "graph", "scopes", "basis", "supports", "layers"):
             assert getattr(read.model.family, part, None) == getattr(model.family, part, None)
         kinds.add(json.loads(_header(path))["kind"])
     assert kinds == {
-        "pairwise", "higher-order", "potts", "markov-random-field", "full-span", "stack", "belief-network",
+        "pairwise", "products", "tables", "potentials", "ordinal", "full-span", "stack", "belief-network",
     }  # fmt: skip
 
 
@@ -108,11 +106,12 @@ def _header(path):
 
 
 def test_models_without_a_format_are_refused(tmp_path):
-    class Other(gb.PairwiseModel):
+    class Other(gb.PairwiseFamily):
         pass
 
+    model = gb.Model.zeros(Other(gb.graphs.complete(2)))
     with pytest.raises(ArgumentError, match="a Other cannot be written to a file"):
-        write_model(tmp_path / "m", StoredModel(Other.zeros(gb.graphs.complete(2)), as_coding("spin"), ("a", "b")))
+        write_model(tmp_path / "m", StoredModel(model, as_coding("spin"), ("a", "b")))
 
 
 def test_loaded_machine_answers_like_the_saved_one(machine, saved):

@@ -18,7 +18,7 @@ from gibbsian.learners.nodewise import directed_pairs
 from gibbsian.structure import METHODS, decimation, l1_ebic, learn_structure, screening
 from gibbsian.structure.l1_path import ebic, largest_penalties, node_losses
 from gibbsian.structure.problem import Problem, combine, minimise
-from systems import random_model, sampled_data
+from systems import dataset_of, random_model, sampled_data
 
 
 @pytest.fixture(params=METHODS)
@@ -28,7 +28,15 @@ def method(request):
 
 def signed_model(graph, rng, low=0.4, high=0.7):
     couplings = rng.choice([-1, 1], graph.n_edges) * rng.uniform(low, high, graph.n_edges)
-    return gb.PairwiseModel.build(graph, rng.normal(scale=0.2, size=graph.n_nodes), couplings)
+    return gb.PairwiseFamily.model(graph, rng.normal(scale=0.2, size=graph.n_nodes), couplings)
+
+
+def drawn(model, n_rows, rng):
+    return dataset_of(gb.inference.exact(model).sample(n_rows, rng), model.variables)
+
+
+def spins_of(data):
+    return data.decode(data.states[data.row_of])
 
 
 @pytest.fixture
@@ -41,11 +49,11 @@ def noisy(rng):
 @pytest.mark.parametrize("make", [lambda rng: gb.graphs.grid(3, 3), lambda rng: gb.graphs.random(10, 0.25, rng)])
 def test_true_graph_is_found_from_enough_rows(method, make, rng):
     truth = signed_model(make(rng), rng)
-    found = learn_structure(gb.inference.exact(truth).sample(4000, rng), method)
-    assert found.graph == truth.graph
+    found = learn_structure(drawn(truth, 4000, rng), method)
+    assert found.graph == truth.family.graph
     assert found.method == method
     # the refit is free of the penalty's shrinkage
-    np.testing.assert_allclose(found.machine.model_.couplings, truth.couplings, atol=0.15)
+    np.testing.assert_allclose(found.machine.model_.parts.couplings, truth.parts.couplings, atol=0.15)
 
 
 def test_graph_does_not_depend_on_the_coding(method, noisy):
@@ -55,7 +63,7 @@ def test_graph_does_not_depend_on_the_coding(method, noisy):
 
 
 def test_weights_count_as_repeated_rows(method, noisy, rng):
-    x, counts = noisy.states[noisy.row_of], rng.integers(1, 4, size=noisy.n_rows)
+    x, counts = spins_of(noisy), rng.integers(1, 4, size=noisy.n_rows)
     weighted = learn_structure(x, method, sample_weight=counts)
     repeated = learn_structure(np.repeat(x, counts, axis=0), method)
     assert weighted.graph == repeated.graph
@@ -63,10 +71,9 @@ def test_weights_count_as_repeated_rows(method, noisy, rng):
 
 def test_only_candidates_are_considered(method, rng):
     truth = signed_model(gb.graphs.grid(1, 5), rng)
-    x = gb.inference.exact(truth).sample(3000, rng)
-    found = learn_structure(x, method, graph=[(0, 1), (1, 2), (0, 4)], bias=False)
+    found = learn_structure(drawn(truth, 3000, rng), method, graph=[(0, 1), (1, 2), (0, 4)], bias=False)
     assert found.edges() == [("x0", "x1"), ("x1", "x2")]
-    assert not found.machine.model_.bias
+    assert not found.machine.model_.family.bias
 
 
 def test_refit_takes_the_asked_learner(noisy):
@@ -81,7 +88,7 @@ def test_largest_penalty_is_the_border(bias, noisy):
     """All couplings vanish at it, by the optimality conditions, and one appears just below."""
     problem = Problem.read(noisy, bias=bias)
     largest = largest_penalties(problem)
-    x = noisy.states[noisy.row_of].astype(float)
+    x = spins_of(noisy).astype(float)
     fields = np.arctanh(x.mean(axis=0)) if bias else np.zeros(6)
     residuals = x - np.tanh(fields)
     slopes = np.abs(residuals.T @ x / len(x)) * (1 - np.eye(6))
@@ -94,7 +101,7 @@ def test_largest_penalty_is_the_border(bias, noisy):
 
 def test_criterion_of_a_variable_by_direct_computation(noisy):
     path = l1_ebic(noisy, gamma=0.5, n_penalties=8, relaxed=False, tol=1e-9).path
-    x = noisy.states[noisy.row_of].astype(float)
+    x = spins_of(noisy).astype(float)
     for node, row in ((0, 3), (4, 7)):
         entry = path[path["variable"] == f"x{node}"].iloc[row]
         y = x[:, [node]] * np.column_stack([np.ones(len(x)), np.delete(x, node, axis=1)])
@@ -142,10 +149,10 @@ def test_threshold_decides_among_the_learners_couplings(loss, noisy):
     fitted = gb.BoltzmannMachine(learner=gb.learners.as_learner(loss, l1="theory"), tol=1e-8).fit(noisy).model_
     for threshold in (0.0, 0.1, 0.3):
         found = screening(noisy, loss=loss, threshold=threshold)
-        expected = fitted.graph.edges[np.abs(fitted.couplings) > threshold]
+        expected = fitted.family.graph.edges[np.abs(fitted.parts.couplings) > threshold]
         assert np.array_equal(found.graph.edges, expected)
     coupling = found.path.set_index(["first", "second"])["coupling"]
-    assert coupling["x0", "x1"] == pytest.approx(fitted.couplings[0], abs=1e-5)
+    assert coupling["x0", "x1"] == pytest.approx(fitted.parts.couplings[0], abs=1e-5)
     assert coupling.abs().is_monotonic_decreasing
 
 
@@ -167,7 +174,7 @@ def test_tilted_curve(noisy):
 
 
 def test_the_smallest_coupling_goes_first(noisy):
-    couplings = gb.BoltzmannMachine("complete", learner="mple").fit(noisy).model_.couplings
+    couplings = gb.BoltzmannMachine("complete", learner="mple").fit(noisy).model_.parts.couplings
     path = decimation(noisy, fraction=0.05).path
     assert path["n_edges"].tolist() == list(range(15, -1, -1))
     rest = gb.graphs.from_edges(np.delete(gb.graphs.complete(6).edges, np.abs(couplings).argmin(), axis=0), 6)
@@ -197,7 +204,7 @@ def test_bad_settings_are_named(settings, words, noisy):
 
 
 def test_missing_cells_and_constant_columns_are_refused(method, noisy):
-    x = noisy.states[noisy.row_of].astype(float)
+    x = spins_of(noisy).astype(float)
     x[:, 2] = 1.0
     with pytest.raises(ConstantColumnError, match="x2"):
         learn_structure(x, method)
@@ -207,7 +214,7 @@ def test_missing_cells_and_constant_columns_are_refused(method, noisy):
 
 
 def test_a_ridge_carries_decimation_past_a_constant_column(noisy):
-    x = noisy.states[noisy.row_of].copy()
+    x = spins_of(noisy)
     x[:, 2] = 1
     with pytest.warns(DegenerateDataWarning, match="x2"):
         found = decimation(x, l2=0.1)
@@ -231,7 +238,7 @@ def test_remedies_that_would_not_help_are_not_given(x):
 
 
 def test_losses_of_independent_fair_coins_are_log_two():
-    pairs, start = directed_pairs(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+    pairs, start = directed_pairs(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))))
     losses = node_losses(pairs, gb.Dataset.read([[1, -1], [-1, -1]]), start)
     np.testing.assert_allclose(losses, np.log(2))
 

@@ -89,7 +89,7 @@ def test_functions_of_a_full_span_model_are_taken_as_given():
     machine = gb.FullSpan().fit(rows)
     errors = standard_errors(machine, rows)
     states = np.array(np.meshgrid(*[[0, 1]] * 4, indexing="ij")).reshape(4, -1).T
-    values = machine.model_.statistics(states)
+    values = machine.model_.family.statistics(states)
     p = np.exp(machine.score_samples(states))
     information = np.cov(values.T, aweights=p / p.sum(), bias=True)
     np.testing.assert_allclose(errors.theta_se**2, np.diag(np.linalg.inv(information)) / len(rows), rtol=1e-6)

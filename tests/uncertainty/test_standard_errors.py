@@ -17,7 +17,7 @@ from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_error
 from gibbsian.uncertainty.bootstrap import BootstrapResult
 from gibbsian.uncertainty.standard_errors import _LEAST_INFORMATION, _inverse, fitted_learner
 from gibbsian.uncertainty.tables import ConfidenceIntervals
-from systems import all_states, exact_law, random_model, sampled_data
+from systems import all_states, dataset_of, exact_law, random_model, sampled_data
 
 FLIP_COST_LEARNERS = {"mple": "pseudolikelihood", "rm": "ratio-matching", "mpf": "probability-flow"}
 
@@ -27,12 +27,12 @@ def fit(data, learner="mle", **settings):
 
 
 @pytest.fixture
-def data(rng, domain):
-    return sampled_data(random_model(gb.graphs.complete(4), rng, domain, scale=0.3), 300, rng)
+def data(rng, scores):
+    return sampled_data(random_model(gb.graphs.complete(4), rng, scores, scale=0.3), 300, rng)
 
 
 def rows_of(data):
-    return data.states[data.row_of].astype(float)
+    return data.decode(data.states[data.row_of]).astype(float)
 
 
 def sandwich_by_hand(objective, machine, x, left=slice(None)):
@@ -53,7 +53,7 @@ def sandwich_by_hand(objective, machine, x, left=slice(None)):
 
 def test_what_an_l1_penalty_left_is_as_sure_as_under_the_l2_penalty_alone(data):
     """The sandwich of the couplings that are left, with the ridge counted once."""
-    machine = fit(data, "mple", l1={"spin": 0.2, "binary": 0.05}[data.domain.name], l2=0.1)
+    machine = fit(data, "mple", l1={"spin": 0.2, "binary": 0.05}[data.coding.name], l2=0.1)
     errors = standard_errors(machine, data)
     left = (machine.model_.theta != 0) | ~machine.model_.penalised
     assert 0 < (~left).sum() < left.size
@@ -81,13 +81,12 @@ def test_fisher_and_sandwich_of_the_likelihood_by_enumeration(settings, data):
     machine = fit(data, **settings)
     model, temperature = machine.model_, machine.temperature
     states, probabilities, _ = exact_law(model)
-    i, j = model.graph.edges.T
+    i, j = model.family.graph.edges.T
 
     def statistics(x):
-        x = x.astype(float)
-        return np.hstack([x[:, : model.n_biases], x[:, i] * x[:, j]]) / temperature
+        return np.hstack([x[:, : 4 * model.family.bias], x[:, i] * x[:, j]]) / temperature
 
-    inverse = np.linalg.inv(np.cov(statistics(states).T, aweights=probabilities, bias=True))
+    inverse = np.linalg.inv(np.cov(statistics(model.variables.scores_of(states)).T, aweights=probabilities, bias=True))
     fisher, sandwich = (standard_errors(machine, data, kind) for kind in ("fisher", "sandwich"))
     np.testing.assert_allclose(fisher.covariance, inverse / 300, rtol=1e-6, atol=1e-12)
     middle = np.cov(statistics(rows_of(data)).T, bias=True)
@@ -108,7 +107,7 @@ def test_observed_information_with_missing_cells(data, rng):
     x[rng.random(x.shape) < 0.1] = np.nan
     machine = fit(gb.Dataset.read(x, coding=data.coding))
     model = machine.model_
-    states = all_states(4, data.domain)
+    states = data.variables.scores_of(all_states(data.variables))
     agree = np.array([[(np.isnan(row) | (row == state)).all() for state in states] for row in x])
 
     def loss(theta):
@@ -187,15 +186,15 @@ def test_couplings_at_zero_have_no_error(data):
     assert np.array_equal(np.isnan(errors.theta_se), zero)
     assert errors.notes == ("the bias of the penalty is not in the standard errors",)
     # the rest is the sandwich on the graph that is left
-    graph = gb.Graph(4, machine.model_.graph.edges[~zero[4:]])
+    graph = gb.Graph(4, machine.model_.family.graph.edges[~zero[4:]])
     left = fit(data, "mple", graph=graph, l1=0.15)
     np.testing.assert_allclose(errors.theta_se[~zero], standard_errors(left, data).theta_se, rtol=1e-4)
 
 
 def test_tables_look_like_the_machines(rng):
     model = random_model(gb.graphs.grid(1, 3), rng)
-    x = sampled_data(model, 200, rng).states
-    frame = pandas.DataFrame(x, columns=["a", "b", "c"])
+    data = sampled_data(model, 200, rng)
+    frame = pandas.DataFrame(data.decode(data.states), columns=["a", "b", "c"])
     machine = fit(frame, graph="chain")
     errors, intervals = standard_errors(machine, frame), confidence_intervals(machine, frame, level=0.9)
     for table in (errors.couplings, intervals.couplings_low, intervals.couplings_high):
@@ -218,7 +217,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(learner, rng):
     states, probabilities, _ = exact_law(truth)
     covered = []
     for counts in rng.multinomial(500, probabilities, size=300):
-        sample = gb.Dataset.read(states, sample_weight=counts)
+        sample = dataset_of(states, truth.variables, counts)
         machine = gb.BoltzmannMachine(learner=learner).fit(sample)
         covered.append(confidence_intervals(machine, sample).covers(truth.theta))
     assert 0.92 < np.mean(covered) < 0.98
@@ -286,7 +285,7 @@ def test_a_warm_refit_is_the_fit_of_the_resampled_rows(data):
     theta = bootstrap(machine, data, 2, random_state=3).thetas[1]
     rng = np.random.default_rng(3).spawn(2)[1]
     counts = rng.multinomial(300, data.weights / 300)
-    cold = fit(gb.Dataset.read(data.states, coding=data.coding, sample_weight=counts), "mple")
+    cold = fit(dataset_of(data.states, data.variables, counts), "mple")
     np.testing.assert_allclose(theta, cold.model_.theta, atol=1e-6)
 
 
@@ -427,8 +426,7 @@ def test_standard_errors_under_a_penalty_are_those_of_the_sandwich():
     model = machine.model_
     states = np.array([[(k >> i) & 1 for i in range(3)] for k in range(8)])
     law = np.exp(model.log_weights(states) - np.logaddexp.reduce(model.log_weights(states)))
-    statistics = np.array([model.mean_statistics(state[None]) for state in states])
-    information = np.cov(statistics.T, aweights=law, bias=True)
+    information = np.cov(model.family.statistics(states).T, aweights=law, bias=True)
     bread = np.linalg.inv(information + 0.05 * np.eye(len(information)))
     expected = np.sqrt(np.diag(bread @ information @ bread) / len(rows))
     np.testing.assert_allclose(gb.uncertainty.standard_errors(machine, rows).theta_se, expected, rtol=1e-6)

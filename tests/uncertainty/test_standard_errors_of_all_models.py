@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import Categories
 from gibbsian.errors import GibbsianWarning
 from gibbsian.learners import as_learner
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
@@ -19,21 +18,21 @@ def system(kind):
     """Return a true model and the machine that learns models of its kind."""
     rng = np.random.default_rng(5)
     if kind == "higher-order":
-        truth = random_model_of("higher-order", TRIANGLE, rng, gb.domain.SPIN, scale=0.3)
+        truth = random_model_of("products", TRIANGLE, rng, scale=0.3)
         return truth, lambda **settings: gb.HigherOrderBoltzmannMachine(
-            cliques=list(truth.cliques), coding="spin", **settings
+            cliques=list(truth.family.scopes), coding="spin", **settings
         )
-    domain = Categories((3, 2, 2))
-    truth = random_model_of("potts", gb.graphs.from_edges([(0, 1), (1, 2)], 3), rng, domain, scale=0.3)
+    variables = gb.Variables.categories((3, 2, 2))
+    truth = random_model_of("potts", gb.graphs.from_edges([(0, 1), (1, 2)], 3), rng, variables, scale=0.3)
     return truth, lambda **settings: gb.PottsMachine(graph="chain", **settings)
 
 
 def rows_of(truth, n_rows, rng, holes=0.0):
     states, probabilities, _ = exact_law(truth)
-    data = dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], truth.domain)
+    data = dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], truth.variables)
     if not holes:
         return data
-    cells = data.coding.decode(data.states[data.row_of]).astype(object)
+    cells = data.decode(data.states[data.row_of]).astype(object)
     cells[rng.random(cells.shape) < holes] = None
     return gb.Dataset.read(cells, coding=data.coding)
 
@@ -87,7 +86,7 @@ def test_the_gauge_makes_no_difference(rng):
 def test_errors_of_completed_rows_are_those_of_many_fits(name):
     """The spread of fits to 80 tables with a fifth of the cells missing, against the sandwich of each."""
     rng = np.random.default_rng(8)
-    truth = random_model_of("pairwise", TRIANGLE, rng, gb.domain.SPIN, scale=0.2)
+    truth = random_model_of("pairwise", TRIANGLE, rng, scale=0.2)
     thetas, errors = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)

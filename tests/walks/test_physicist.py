@@ -13,8 +13,8 @@ COUPLING = 0.35
 
 def test_a_lattice_of_spins_from_samples_to_log_z(tmp_path, rng):
     lattice = gb.graphs.grid(8, 8)
-    truth = gb.PairwiseModel.build(lattice, np.zeros(64), np.full(lattice.n_edges, COUPLING))
-    rows = gb.inference.exact(truth).sample(1000, rng)
+    truth = gb.PairwiseFamily.model(lattice, np.zeros(64), np.full(lattice.n_edges, COUPLING))
+    rows = 2 * gb.inference.exact(truth).sample(1000, rng) - 1
     names = [f"s{i}{j}" for i in range(8) for j in range(8)]
     pd.DataFrame(rows.astype(int), columns=names).to_csv(tmp_path / "spins.csv", index=False)
 
@@ -24,7 +24,7 @@ def test_a_lattice_of_spins_from_samples_to_log_z(tmp_path, rng):
         said = typed("fit", tmp_path / "spins.csv", *grid, "--learner", learner, "--out", out)
         assert "fit:         converged" in said
         assert "the moments of the model agree with those of the data" in said
-        off = gb.load(out).model_.couplings - COUPLING
+        off = gb.load(out).model_.parts.couplings - COUPLING
         assert np.sqrt(np.mean(off**2)) < 0.06
     model = tmp_path / "mle.gibbs"
 

@@ -11,25 +11,26 @@ from gibbsian.diagnostics import maximum_exists
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.learners import as_learner, run
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian_reproduction.drawing import Figure, curve, label_axes, legend, lines, method_style
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
-from gibbsian_reproduction.systems import all_spins, distribution_of
+from gibbsian_reproduction.systems import all_states, distribution_of
 from gibbsian_reproduction.tables import Table, mean_table
 from gibbsian_reproduction.verdicts import at_most
 
 N_VARIABLES, SPREAD = 5, 0.5
 GRAPH = complete(N_VARIABLES)
-STATES = all_spins(N_VARIABLES)
+FAMILY = PairwiseFamily(GRAPH)
+STATES = all_states(N_VARIABLES)
 BIASES, COUPLINGS = slice(0, N_VARIABLES), slice(N_VARIABLES, None)
 # How often a parameter stands in [M, b] (H06 section 6).
 TWICE = np.r_[np.ones(N_VARIABLES), np.full(GRAPH.n_edges, 2.0)]
 
 
-def random_model(rng: np.random.Generator) -> PairwiseModel:
+def random_model(rng: np.random.Generator) -> Model[PairwiseFamily]:
     """Return a machine of H06 section 6: five variables, all parameters normal with standard deviation 0.5."""
-    return PairwiseModel.zeros(GRAPH).replace(rng.normal(0.0, SPREAD, N_VARIABLES + GRAPH.n_edges))
+    return Model(FAMILY, rng.normal(0.0, SPREAD, FAMILY.n_parameters))
 
 
 def estimate(method: str, data: Dataset, rng: np.random.Generator, tol: float = 1e-6) -> np.ndarray:
@@ -70,7 +71,7 @@ def _figure_1_trial(rng: np.random.Generator) -> Trial:
     errors = {method: np.full(len(SIZES), np.nan) for method in METHODS}
     for column, size in enumerate(SIZES):
         truth = random_model(rng)
-        data = Dataset.read(exact(truth).sample(int(size), rng), coding="spin")
+        data = Dataset.of_states(exact(truth).sample(int(size), rng), "spin")
         if not maximum_exists(truth, data, "likelihood"):  # its estimates are at infinity, whichever method
             continue
         for method in METHODS:
@@ -187,8 +188,8 @@ def theorem_1() -> Experiment:
 
 def _theorem_trial(rng: np.random.Generator) -> Trial:
     truth, elsewhere = random_model(rng), random_model(rng)
-    own = Dataset.read(STATES, coding="spin", sample_weight=distribution_of(truth, STATES))
-    foreign = Dataset.read(STATES, coding="spin", sample_weight=rng.dirichlet(np.ones(len(STATES))))
+    own = Dataset.of_states(STATES, "spin", sample_weight=distribution_of(truth, STATES))
+    foreign = Dataset.of_states(STATES, "spin", sample_weight=rng.dirichlet(np.ones(len(STATES))))
     mple, mle = estimate("mple", own, rng, tol=1e-9), estimate("mle", own, rng, tol=1e-9)
     return {
         "largest gradient": np.abs(value_and_gradient(Pseudolikelihood(), truth, own)[1]).max(),
@@ -260,28 +261,21 @@ def contrastive_divergence() -> Experiment:
     )
 
 
-def expected_step(model: PairwiseModel, rows: np.ndarray) -> np.ndarray:
+def expected_step(model: Model[PairwiseFamily], rows: np.ndarray) -> np.ndarray:
     """Return the mean of the CD-1 step (H06 eq. 24) over the variable updated and its new value, one by one."""
     after = np.zeros(model.theta.size)
     for k in range(N_VARIABLES):
-        outcomes = [rows.copy(), rows.copy()]
-        for outcome, value in zip(outcomes, (-1.0, 1.0), strict=True):
-            outcome[:, k] = value
+        outcomes = [np.where(np.arange(N_VARIABLES) == k, code, rows) for code in (0, 1)]
         log_weights = np.stack([model.log_weights(outcome) for outcome in outcomes])
         shares = np.exp(log_weights - np.logaddexp(*log_weights))
         for outcome, share in zip(outcomes, shares, strict=True):
-            after += share @ _statistics(outcome) / (N_VARIABLES * len(rows))
-    return _statistics(rows).mean(axis=0) - after
-
-
-def _statistics(rows: np.ndarray) -> np.ndarray:
-    i, j = GRAPH.edges.T
-    return np.hstack([rows, rows[:, i] * rows[:, j]])
+            after += share @ FAMILY.statistics(outcome) / (N_VARIABLES * len(rows))
+    return FAMILY.statistics(rows).mean(axis=0) - after
 
 
 def _divergence_trial(rng: np.random.Generator) -> Trial:
-    rows = STATES[rng.choice(len(STATES), N_ROWS, p=rng.dirichlet(np.ones(len(STATES))))].astype(float)
-    data, model = Dataset.read(rows, coding="spin"), random_model(rng)
+    rows = STATES[rng.choice(len(STATES), N_ROWS, p=rng.dirichlet(np.ones(len(STATES))))]
+    data, model = Dataset.of_states(rows, "spin"), random_model(rng)
     mple, mle = estimate("mple", data, rng, tol=1e-9), estimate("mle", data, rng, tol=1e-9)
     path = _diverge(rows, rng)
     return {
@@ -299,14 +293,15 @@ def _divergence_trial(rng: np.random.Generator) -> Trial:
 def _diverge(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Run contrastive divergence from zero; return the parameters at `SEEN`, averaged over the last half of the way."""
     matrix, biases = np.zeros((N_VARIABLES, N_VARIABLES)), np.zeros(N_VARIABLES)
-    target, places, (i, j) = _statistics(rows).mean(axis=0), np.arange(len(rows)), GRAPH.edges.T
+    target, places, (i, j) = FAMILY.statistics(rows).mean(axis=0), np.arange(len(rows)), GRAPH.edges.T
+    spins = FAMILY.variables.scores_of(rows)
     sums = np.zeros((N_STEPS + 1, target.size))
     for t in range(N_STEPS):
         k = rng.integers(N_VARIABLES, size=len(rows))
-        fields = np.einsum("ij,ij->i", rows, matrix[k]) + biases[k]
+        fields = np.einsum("ij,ij->i", spins, matrix[k]) + biases[k]
         chains = rows.copy()
-        chains[places, k] = np.where(rng.random(len(rows)) < 0.5 * (1.0 + np.tanh(fields)), 1.0, -1.0)
-        step = RATE / (1.0 + t / DELAY) * (target - _statistics(chains).mean(axis=0))
+        chains[places, k] = rng.random(len(rows)) < 0.5 * (1.0 + np.tanh(fields))
+        step = RATE / (1.0 + t / DELAY) * (target - FAMILY.statistics(chains).mean(axis=0))
         biases += step[BIASES]
         matrix[i, j] += step[COUPLINGS]
         matrix[j, i] += step[COUPLINGS]

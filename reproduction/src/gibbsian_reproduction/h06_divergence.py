@@ -7,17 +7,26 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
 from gibbsian.data import Dataset
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian_reproduction.drawing import Figure, label_axes, legend, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
-from gibbsian_reproduction.h06 import GRAPH, N_VARIABLES, STATES, TWICE, distance, estimate, expected_step, random_model
+from gibbsian_reproduction.h06 import (
+    FAMILY,
+    N_VARIABLES,
+    STATES,
+    TWICE,
+    distance,
+    estimate,
+    expected_step,
+    random_model,
+)
 from gibbsian_reproduction.systems import distribution_of
 from gibbsian_reproduction.tables import Table, mean_table
 from gibbsian_reproduction.verdicts import at_most, in_every_trial
 
 SECTION_5 = "H06 section 5"
-FIRST, SECOND = GRAPH.edges.T
+FIRST, SECOND = FAMILY.graph.edges.T
 ROUNDING = 1e-13
 
 # -- the algebra, step by step ----------------------------------------------------------------------------------------
@@ -56,10 +65,11 @@ def section_5() -> Experiment:
     )
 
 
-def _updated(model: PairwiseModel, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _updated(model: Model[PairwiseFamily], rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the means of x and of ``x_i x_j`` of each row after an update of x_k, from the energies of both values."""
-    both = [np.where(np.arange(N_VARIABLES) == k, value, rows) for value in (-1.0, 1.0)]
-    up = expit(model.log_weights(both[1]) - model.log_weights(both[0]))[:, None]
+    codes = [np.where(np.arange(N_VARIABLES) == k, code, rows) for code in (0, 1)]
+    up = expit(model.log_weights(codes[1]) - model.log_weights(codes[0]))[:, None]
+    both = [FAMILY.variables.scores_of(one) for one in codes]
     means = (1 - up) * both[0] + up * both[1]
     products = [np.einsum("mi,mj->mij", one, one) for one in both]
     return means, (1 - up)[:, :, None] * products[0] + up[:, :, None] * products[1]
@@ -67,11 +77,11 @@ def _updated(model: PairwiseModel, rows: np.ndarray, k: int) -> tuple[np.ndarray
 
 def _algebra_trial(rng: np.random.Generator) -> Trial:
     chosen = rng.choice(len(STATES), N_ROWS, p=rng.dirichlet(np.ones(len(STATES))))
-    rows = STATES[chosen].astype(float)
-    data, model, n = Dataset.read(rows, coding="spin"), random_model(rng), N_VARIABLES
-    matrix, biases = model.coupling_matrix, model.biases
+    codes, rows = STATES[chosen], FAMILY.variables.scores_of(STATES[chosen])
+    data, model, n = Dataset.of_states(codes, "spin"), random_model(rng), N_VARIABLES
+    matrix, biases = FAMILY.graph.matrix(model.parts.couplings), model.parts.biases
     guesses = np.tanh(rows @ matrix + biases)
-    updates = [_updated(model, rows, k) for k in range(n)]
+    updates = [_updated(model, codes, k) for k in range(n)]
     products = np.einsum("mi,mj->mij", rows, rows)
     away = [np.delete(np.arange(n), k) for k in range(n)]
     pairs, cross = products.mean(axis=0), guesses.T @ rows / N_ROWS  # cross[i, j] = E tanh_i x_j
@@ -97,7 +107,7 @@ def _algebra_trial(rng: np.random.Generator) -> Trial:
         "bracket": (second_form - 2 / n * symmetrised)[edges],
         "biases": bias_step - bias_gradient / n,
         "library": library - np.r_[bias_gradient, symmetrised[edges]],
-        "zero at mple": expected_step(model.replace(mple), rows),
+        "zero at mple": expected_step(model.replace(mple), codes),
         "ends": distance(followed[-1], mple),
         "bias as printed": bias_step - bias_gradient,
         "field as printed": (delta - printed)[edges],
@@ -128,7 +138,7 @@ SEEN = np.unique(np.geomspace(1, N_STEPS, 25).astype(int))
 EARLY = SEEN[:6]  # steps of the way down, before the run comes near its end
 # The state with variable k flipped, by its number among `STATES`.
 FLIPPED = np.arange(len(STATES)) ^ (1 << np.arange(N_VARIABLES))[:, None]
-STATISTICS = np.hstack([STATES, STATES[:, FIRST] * STATES[:, SECOND]]).astype(float)
+STATISTICS = FAMILY.statistics(STATES)
 CURVES = (Series("own", "the model's own distribution", method="mle"), Series("foreign", "another", method="mple"))
 
 
@@ -184,7 +194,7 @@ def _objective_trial(rng: np.random.Generator) -> Trial:
     distributions = {"own": distribution_of(truth, STATES), "foreign": rng.dirichlet(np.ones(len(STATES)))}
     trial: Trial = {}
     for name, p0 in distributions.items():
-        data = Dataset.read(STATES, coding="spin", sample_weight=p0)
+        data = Dataset.of_states(STATES, "spin", sample_weight=p0)
         mple = estimate("mple", data, rng, tol=1e-10)
         path = followed_update(np.zeros(STATISTICS.shape[1]), p0)
         best = minimize(divergence_gap, path[0], (p0,), jac=slope_of, method="BFGS", options={"gtol": 1e-9}).x

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from gibbsian.models import FullSpanModel, Model
+from gibbsian.models import Model, SpanBasis
 from gibbsian_reproduction.experiment import Trial
 
 
 def all_states(n: int) -> np.ndarray:
-    """List the states of n bits, the first changing fastest."""
+    """List the codes of all states of n two-valued variables, the first changing fastest."""
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.int8)
 
 
-def all_spins(n: int) -> np.ndarray:
-    """List the states of n spins, the first changing fastest."""
-    return 2 * all_states(n) - 1
-
-
-def distribution_of(model: Model, states: np.ndarray) -> np.ndarray:
-    """Return the probabilities of all states, given as a list of them."""
+def distribution_of(model: Model[Any], states: np.ndarray) -> np.ndarray:
+    """Return the probabilities of all states, given as a list of codes."""
     return softmax(model.log_weights(states))
 
 
@@ -43,8 +39,8 @@ def stacked(parts: Iterable[Trial]) -> Trial:
     return {name: np.array([part[name] for part in found]) for name in found[0]}
 
 
-def dense_theta(model: FullSpanModel) -> np.ndarray:
-    """Return the parameters of all functions of the basis, zero of those that the model does not use."""
-    theta = np.zeros(model.basis.size)
-    theta[model.indices] = model.theta
-    return theta
+def dense_theta(basis: SpanBasis, functions: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Return the parameters of all functions of a basis, given those of some; the others are zero."""
+    dense = np.zeros(basis.size)
+    dense[functions] = theta
+    return dense

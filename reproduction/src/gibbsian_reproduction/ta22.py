@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from gibbsian.models import SpanBasis
+from gibbsian.models import SpanBasis, Variables
 from gibbsian_reproduction.drawing import ABOVE, Axes, Figure, label_axes, legend, lines, method_style, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.ta22_data import TA22_NAMES, TrueSample, make_ta22, network_probabilities
@@ -253,7 +253,7 @@ def theorem_3() -> Experiment:
 def _theorem_trial(rng: np.random.Generator) -> Trial:
     """Draw one network and ever more rows of it, each more than all before."""
     probabilities = network_probabilities(N_PARENTS, rng, N_VARIABLES)
-    digits = SpanBasis((2,) * N_VARIABLES).digits(np.arange(probabilities.size)).astype(np.int8)
+    digits = SpanBasis(Variables.binary(N_VARIABLES)).digits(np.arange(probabilities.size)).astype(np.int8)
     truth = TrueSample("network", digits[:0], probabilities)
     counts, before = np.zeros(probabilities.size, np.int64), 0
     found = []

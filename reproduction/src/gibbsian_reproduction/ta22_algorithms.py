@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.learners.span_base import uniform_start
 from gibbsian.learners.span_greedy import greedy_step
 from gibbsian.learners.span_problem import DescriptionLength, SpanProblem
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.kernels.span_plain import evaluate_candidates
@@ -24,7 +24,7 @@ from gibbsian_reproduction.tables import Table, with_stderr
 from gibbsian_reproduction.verdicts import at_most, in_every_trial
 
 # -- step by step -----------------------------------------------------------------------------------------------------
-SYSTEMS: dict[str, tuple[int, ...]] = {"8 binary variables": (2,) * 8, "2 to 5 values": (3, 2, 4, 5, 2)}
+SYSTEMS = {"8 binary variables": Variables.binary(8), "2 to 5 values": Variables.categories((3, 2, 4, 5, 2))}
 MOVES = ("append", "adjust", "remove")
 N_TERMS, N_ROWS, TOLERANCE, MOST_STEPS = 20, 1000, 1e-6, 1000
 # what sums of a few hundred numbers of the size of one are known to
@@ -42,15 +42,15 @@ class Step(NamedTuple):
 
 def dual_by_axes(basis: SpanBasis, p: np.ndarray) -> np.ndarray:
     """Return the dual by the recurrence of eq. 2.9, one variable after the other."""
-    g = p.reshape(basis.cardinalities)
-    for i in range(basis.n_variables):
+    g = p.reshape(basis.variables.sizes)
+    for i in range(g.ndim):
         g = np.moveaxis(np.tensordot(basis.local_values(i), g, axes=(1, i)), 0, i)
     return np.ascontiguousarray(g).ravel()
 
 
 def signs_of(basis: SpanBasis, y: int) -> np.ndarray:
     """Return ``Phi_y(x)`` of all states (eq. 2.1)."""
-    return reduce(np.kron, [basis.local_values(i)[digit] for i, digit in enumerate(basis.digits([y])[0])])
+    return reduce(np.kron, [basis.local_values(i)[digit] for i, digit in enumerate(basis.digits(np.array([y]))[0])])
 
 
 def learn_as_printed(basis: SpanBasis, p_data: np.ndarray, n_samples: float) -> tuple[list[Step], np.ndarray]:
@@ -93,13 +93,13 @@ def algorithms() -> Experiment:
 
 
 def _steps_trial(rng: np.random.Generator) -> Trial:
-    return stacked(_steps_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values())
+    return stacked(_steps_of(SpanBasis(variables), rng) for variables in SYSTEMS.values())
 
 
 def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     """Learn a table of random weights around a distribution with some strong terms by both."""
     used = 1 + rng.choice(basis.size - 1, N_TERMS, replace=False)
-    p = FullSpanModel(basis, used, rng.normal(0.0, 0.6, N_TERMS)).probabilities()
+    p = FullSpanFamily(basis, used).probabilities(rng.normal(0.0, 0.6, N_TERMS)).values
     # every state is seen: as printed, a function that is constant in the rows has no finite parameter (ours: 1 - 1/N)
     p *= rng.uniform(0.5, 1.5, p.size)
     p /= p.sum()
@@ -113,7 +113,7 @@ def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     return {
         "different": sum(a != b for a, b in zip_longest(ours, theirs)),
         "moves": [[kind for kind, _ in theirs].count(kind) for kind in MOVES],
-        "parameters": np.abs(dense_theta(FullSpanModel(basis, point.indices, point.theta)) - printed).max(),
+        "parameters": np.abs(dense_theta(basis, point.indices, point.theta) - printed).max(),
         "promised": np.abs(changes - [step.promised for step in steps[1:]]).max(),
         "rise": changes.max(),
         "recurrence": np.abs(dual_by_axes(basis, p) - [signs_of(basis, y) @ p for y in range(basis.size)]).max(),
@@ -182,7 +182,7 @@ def lower_bound() -> Experiment:
 
 
 def _bound_trial(rng: np.random.Generator) -> Trial:
-    basis = SpanBasis((2,) * N_VARIABLES)
+    basis = SpanBasis(Variables.binary(N_VARIABLES))
     p = network_probabilities(N_PARENTS, rng, N_VARIABLES)
     return stacked(_bound_of(basis, rng.multinomial(n_rows, p / p.sum())) for n_rows in SIZES)
 
@@ -195,7 +195,7 @@ def _bound_of(basis: SpanBasis, counts: np.ndarray) -> Trial:
     evaluated, seconds, excess, different = np.full(LOOKED_AT, np.nan), np.zeros(3), -np.inf, 0
     evaluate_candidates(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), True)  # compiled before the clock runs
     for step in range(LOOKED_AT):
-        theta = dense_theta(FullSpanModel(basis, point.indices, point.theta))
+        theta = dense_theta(basis, point.indices, point.theta)
         tables = theta, point.dual, problem.data_dual, penalties
         (*winner, n_exact), seconds[0] = _timed(seconds[0], evaluate_candidates, *tables, True)
         (*other, _), seconds[1] = _timed(seconds[1], evaluate_candidates, *tables, False)

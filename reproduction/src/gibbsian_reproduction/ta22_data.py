@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian.rng import RandomState, as_generator
 
 N_VARIABLES = 20
@@ -63,7 +63,8 @@ class TrueSample:
         """Return ``KL(p_d || p)``: how far another distribution is from the rows."""
         states, counts = self.counted()
         shares = counts / counts.sum()
-        return float(shares @ np.log(shares / probabilities[SpanBasis((2,) * states.shape[1]).indices(states)]))
+        numbers = SpanBasis(Variables.binary(states.shape[1])).numbers(states)
+        return float(shares @ np.log(shares / probabilities[numbers]))
 
 
 def make_ta22(name: str, random_state: RandomState = None) -> TrueSample:
@@ -93,7 +94,7 @@ def make_ta22(name: str, random_state: RandomState = None) -> TrueSample:
     system, size = name[:-1], name[-1]
     probabilities = ising_probabilities() if system == _ISING else network_probabilities(_PARENTS[system], rng)
     drawn = np.searchsorted(np.cumsum(probabilities), rng.random(N_SAMPLES[size]) * (1.0 - 1e-12), side="right")
-    states = SpanBasis((2,) * N_VARIABLES).digits(np.minimum(drawn, probabilities.size - 1)).astype(np.int8)
+    states = SpanBasis(Variables.binary(N_VARIABLES)).digits(np.minimum(drawn, probabilities.size - 1)).astype(np.int8)
     return TrueSample(name, states, probabilities)
 
 
@@ -104,7 +105,8 @@ def ising_probabilities(width: int = 5, height: int = 4, coupling: float = 0.5) 
     across = zip(node[:, :-1].ravel(), node[:, 1:].ravel(), strict=True)
     down = zip(node[:-1].ravel(), node[1:].ravel(), strict=True)
     edges = [2 ** (n - 1 - int(i)) + 2 ** (n - 1 - int(j)) for i, j in (*across, *down)]
-    return FullSpanModel.build((2,) * n, edges, [coupling] * len(edges)).probabilities()
+    model = FullSpanFamily.model(dict.fromkeys(edges, coupling), Variables.binary(n))
+    return model.family.probabilities(model.theta).values
 
 
 def network_probabilities(n_parents: int, rng: np.random.Generator, n_variables: int = N_VARIABLES) -> np.ndarray:

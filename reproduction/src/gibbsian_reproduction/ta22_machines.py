@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from gibbsian.models import SpanBasis
+from gibbsian.models import SpanBasis, Variables
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.ta22_data import TA22_NAMES, make_ta22, network_probabilities
 from gibbsian_reproduction.ta22_methods import direct_integration, full_span, integrate_counted, persistent_chains
@@ -48,7 +48,7 @@ class DirectIntegration:
 
     def __init__(self, p_data: np.ndarray):
         n = int(math.log2(p_data.size))
-        states = SpanBasis((2,) * n).digits(np.arange(p_data.size)).astype(float)
+        states = SpanBasis(Variables.binary(n)).digits(np.arange(p_data.size)).astype(float)
         first, second = np.triu_indices(n, 1)
         self.features = np.hstack([states[:, first] * states[:, second], states])
         self.p_data, self.means = p_data, p_data @ self.features
@@ -75,7 +75,8 @@ def _integration_trial(rng: np.random.Generator) -> Trial:
     started = time.process_time()
     found = minimize(cost, np.zeros(cost.means.size), jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000})
     seconds, n_evaluations = time.process_time() - started, cost.n_evaluations
-    ours = integrate_counted(SpanBasis((2,) * N_VARIABLES).digits(np.arange(counts.size)).astype(np.int8), counts)
+    states = SpanBasis(Variables.binary(N_VARIABLES)).digits(np.arange(counts.size)).astype(np.int8)
+    ours = integrate_counted(states, counts)
     best = float(cost.p_data @ np.log(cost.p_data / ours.probabilities))
     return {
         "excess": found.fun - best,

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.learners import PCD, as_learner, run
 from gibbsian.learners.span_base import refreshed
 from gibbsian.learners.span_newton import refit
 from gibbsian.learners.span_problem import SpanProblem
-from gibbsian.models import FullSpanModel, PairwiseModel, SpanBasis
+from gibbsian.models import FullSpanFamily, Model, PairwiseFamily, SpanBasis, Variables
 from gibbsian.optimizers import Ascent
 from gibbsian_reproduction.systems import distribution_of
 from gibbsian_reproduction.ta22_data import TrueSample
@@ -47,10 +46,10 @@ def full_span(algorithm: str, tol: float = TOLERANCE) -> Method:
 def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, tol: float) -> Fitted:
     """Return FL learned from distinct states and how often each was seen."""
     started = time.process_time()
-    data = Dataset.read(states, coding="binary", sample_weight=counts)
-    start = FullSpanModel.build((2,) * states.shape[1])
+    data = Dataset.of_states(states, "binary", sample_weight=counts)
+    start = Model.zeros(FullSpanFamily.uniform(data.variables))
     model: Any = run(as_learner(f"span-{algorithm}", tol=tol), start, data, max_iter=MOST_STEPS).model
-    return Fitted(model.probabilities(), model.indices.size, time.process_time() - started)
+    return Fitted(model.family.probabilities(model.theta).values, model.theta.size, time.process_time() - started)
 
 
 def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
@@ -60,12 +59,13 @@ def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
     """
     started = time.process_time()
     n = states.shape[1]
-    problem = SpanProblem.build(SpanBasis((2,) * n), states, counts)
+    problem = SpanProblem.build(SpanBasis(Variables.binary(n)), states, counts)
     bits = 2 ** np.arange(n)
     used = np.concatenate([bits, (bits[:, None] + bits)[np.triu_indices(n, 1)]])
     progress = refit(problem, refreshed(problem, problem.uniform_dual(), used, np.zeros(used.size)))
     seconds = time.process_time() - started
-    return Fitted(FullSpanModel(problem.basis, used, progress.theta).probabilities(), used.size, seconds)
+    probabilities = FullSpanFamily(problem.basis, used).probabilities(progress.theta).values
+    return Fitted(probabilities, used.size, seconds)
 
 
 def direct_integration(sample: TrueSample, seed: int) -> Fitted:
@@ -77,12 +77,12 @@ def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
     """Return BM-PCD: the same machine by persistent contrastive divergence with TA22's settings."""
     started = time.process_time()
     n = sample.states.shape[1]
-    data = Dataset.read(sample.states, coding="binary")
+    data = Dataset.of_states(sample.states, "binary")
     learner = PCD(optimizer=Ascent(learning_rate=PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False)
-    start = PairwiseModel.zeros(complete(n), BINARY)
+    start = Model.zeros(PairwiseFamily(complete(n), Variables.binary(n)))
     model = run(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
     seconds = time.process_time() - started
-    states = SpanBasis((2,) * n).digits(np.arange(2**n)).astype(np.int8)
+    states = SpanBasis(Variables.binary(n)).digits(np.arange(2**n)).astype(np.int8)
     return Fitted(distribution_of(model, states), model.theta.size, seconds)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from gibbsian.learners.span_base import SpanPoint, refreshed
 from gibbsian.learners.span_greedy import apply_move, best_move
 from gibbsian.learners.span_problem import SpanProblem
-from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import dense_theta, stacked
@@ -45,19 +45,19 @@ def _independence_trial(rng: np.random.Generator) -> Trial:
 def _ranks_of(rng: np.random.Generator) -> Trial:
     """Return how many of some functions depend on the others, and how well a random distribution is represented."""
     n_variables = int(rng.integers(2, MOST_VARIABLES + 1))
-    basis = SpanBasis(tuple(rng.integers(2, MOST_VALUES + 1, n_variables).tolist()))
+    basis = SpanBasis(Variables.categories(rng.integers(2, MOST_VALUES + 1, n_variables)))
     every = np.arange(basis.size)
-    f, g = (rng.normal(size=(int(rng.integers(2, q + 1)), q)) for q in basis.cardinalities[:2])
+    f, g = (rng.normal(size=(int(rng.integers(2, q + 1)), q)) for q in basis.variables.sizes[:2])
     tied = np.vstack([f[:-1], rng.normal(size=len(f) - 1) @ f[:-1]])
     p = rng.dirichlet(np.ones(basis.size))
-    model = FullSpanModel.of_log_weights(basis, np.log(p))
+    model = FullSpanFamily.of_log_weights(np.log(p), basis.variables)
     return {
         "basis": _n_dependent(basis.values(every, basis.digits(every)).T),
         "products": _n_dependent(np.kron(f, g)),
         "dependent": _n_dependent(np.kron(tied, g)),
         "expected": len(g),
         "sizes": basis.size,
-        "represented": np.abs(model.probabilities() - p).max(),
+        "represented": np.abs(model.family.probabilities(model.theta).values - p).max(),
     }
 
 
@@ -95,7 +95,7 @@ _everything_represented = claim("every positive distribution is represented", "T
 )
 
 # -- theorem 2 and corollary 1 ----------------------------------------------------------------------------------------
-SYSTEMS = {"4 binary variables": (2,) * 4, "3 x 2 x 2 values": (3, 2, 2)}
+SYSTEMS = {"4 binary variables": Variables.binary(4), "3 x 2 x 2 values": Variables.categories((3, 2, 2))}
 STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 # Only the clip of data that leave no finite parameter depends on the number of rows: it is to play no part.
 N_ROWS = 1e12
@@ -123,7 +123,7 @@ def theorem_2() -> Experiment:
 
 
 def _axis_trial(rng: np.random.Generator) -> Trial:
-    return stacked(_descents_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values())
+    return stacked(_descents_of(SpanBasis(variables), rng) for variables in SYSTEMS.values())
 
 
 def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
@@ -131,9 +131,10 @@ def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     log_weights = rng.normal(size=basis.size)
     q = np.exp(log_weights) / np.exp(log_weights).sum()
     problem = SpanProblem.build(basis, basis.digits(np.arange(basis.size)), N_ROWS * q, mdl_scale=0.0)
-    best = dense_theta(FullSpanModel.of_log_weights(basis, log_weights))
+    model = FullSpanFamily.of_log_weights(log_weights, basis.variables)
+    best = dense_theta(basis, model.family.functions, model.theta)
     (divergences, rise, first), (_, _, second) = (_descent(problem, rng) for _ in range(2))
-    ends = [dense_theta(FullSpanModel(basis, end.indices, end.theta)) for end in (first, second)]
+    ends = [dense_theta(basis, end.indices, end.theta) for end in (first, second)]
     move = best_move(problem, first)
     return {
         "divergence": divergences[:-1],

@@ -13,7 +13,7 @@ from gibbsian.graphs import complete, grid
 from gibbsian.inference import exact
 from gibbsian.learners import Learner, MomentMatching, as_learner, run
 from gibbsian.learners.spatial import SOLVER
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.objectives import OBJECTIVES
 from gibbsian.optimizers import Ascent
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
@@ -30,6 +30,7 @@ from gibbsian_reproduction.verdicts import (
 from gibbsian_reproduction.y18_forests import FixedForests
 
 GRID = grid(4, 4)
+ZERO = Model.zeros(PairwiseFamily(GRID, bias=False))
 LABELS = {"mle": "MLE", "mple": "MPLE", "rm": "RM", "mpf": "MPF", "1-smci": "1-SMCI"}
 PAPERS = ("mple", "rm", "mpf", "1-smci")
 SERIES = {method: Series(method, LABELS[method]) for method in PAPERS}
@@ -45,15 +46,15 @@ ERROR = "mean absolute error of the couplings to the MLE"
 NOTE = "s2-SMCI and forest SMCI are ours"
 
 
-def draw_network(rng: np.random.Generator, matched: bool = True) -> PairwiseModel:
+def draw_network(rng: np.random.Generator, matched: bool = True) -> Model[PairwiseFamily]:
     """Draw the generating machine: the grid with couplings in [-0.3, 0.3], or all pairs of 16 with [-0.2, 0.2]."""
     graph, largest = (GRID, 0.3) if matched else (complete(GRID.n_nodes), 0.2)
-    return PairwiseModel.build(graph, None, rng.uniform(-largest, largest, graph.n_edges))
+    return PairwiseFamily.model(graph, None, rng.uniform(-largest, largest, graph.n_edges))
 
 
-def draw_data(network: PairwiseModel, n_rows: int, rng: np.random.Generator) -> Dataset:
+def draw_data(network: Model[PairwiseFamily], n_rows: int, rng: np.random.Generator) -> Dataset:
     """Draw independent rows from a machine."""
-    return Dataset.read(exact(network).sample(n_rows, rng), coding="spin")
+    return Dataset.of_states(exact(network).sample(n_rows, rng), "spin")
 
 
 def learner_of(method: str, **settings: Any) -> Learner:
@@ -62,25 +63,24 @@ def learner_of(method: str, **settings: Any) -> Learner:
     return as_learner(method, **settings) if region is None else as_learner("smci", region=region, **settings)
 
 
-def solve(method: str, data: Dataset, guide: PairwiseModel | None = None) -> np.ndarray:
+def solve(method: str, data: Dataset, guide: Model[PairwiseFamily] | None = None) -> np.ndarray:
     """Return the couplings that a method learns (forests by those of the guide), NaN where none are finite."""
-    start = PairwiseModel.zeros(GRID, bias=False)
     learner = learner_of(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), SOLVER)
-    fitted = run(learner, start, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
+    fitted = run(learner, ZERO, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
     found = np.abs(fitted.model.theta).max() < LARGEST and (fitted.converged or fitted.trace.rows[-1][2] < 1e-6)
-    return fitted.model.theta if found else np.full(start.theta.size, np.nan)
+    return fitted.model.theta if found else np.full(GRID.n_edges, np.nan)
 
 
 def path_of(method: str, data: Dataset, n_steps: int) -> np.ndarray:
     """Return the couplings after each step of plain ascent from zero, as the paper learns (section 5)."""
     optimizer = Ascent(learning_rate=0.2 * GRADIENT_SCALE.get(method, 1.0))
     if method == "forest-smci":
-        guide = PairwiseModel(GRID, solve("mple", data), bias=False)
+        guide = ZERO.replace(solve("mple", data))
         learner: Learner = MomentMatching(FixedForests(guide), optimizer)
     else:
         settings = {"centred": False} if method.endswith("-smci") else {}
         learner = learner_of(method, optimizer=optimizer, **settings)
-    state = learner.init(PairwiseModel.zeros(GRID, bias=False), data, np.random.default_rng(0))
+    state = learner.init(ZERO, data, np.random.default_rng(0))
     path = [state.progress.theta]
     for _ in range(n_steps):
         state, _ = learner.step(state)
@@ -142,17 +142,17 @@ def _mismatched_trial(rng: np.random.Generator) -> Trial:
     return found
 
 
-def _errors(network: PairwiseModel, rng: np.random.Generator) -> Trial:
+def _errors(network: Model[PairwiseFamily], rng: np.random.Generator) -> Trial:
     errors = np.array([_errors_at(network, n_rows, rng) for n_rows in SIZES])
     return dict(zip(METHODS, errors.T, strict=True))
 
 
-def _errors_at(network: PairwiseModel, n_rows: int, rng: np.random.Generator) -> list[float]:
+def _errors_at(network: Model[PairwiseFamily], n_rows: int, rng: np.random.Generator) -> list[float]:
     data = draw_data(network, n_rows, rng)
     best = solve("mle", data)
     if np.isnan(best).any():
         return [np.nan] * len(METHODS)
-    guide = PairwiseModel(GRID, best, bias=False)
+    guide = ZERO.replace(best)
     return [float(np.abs(solve(method, data, guide) - best).mean()) for method in METHODS]
 
 
@@ -241,8 +241,7 @@ def _learning_trial(rng: np.random.Generator, n_rows: int) -> Trial:
 
 def least_curvatures(data: Dataset, rng: np.random.Generator) -> dict[str, float]:
     """Return the least second difference of each objective along random lines: a convex one has none below zero."""
-    model = PairwiseModel.zeros(GRID, bias=False)
-    bound = {method: OBJECTIVES.create(name).bind(model, data) for method, name in OBJECTIVE_OF.items()}
+    bound = {method: OBJECTIVES.create(name).bind(ZERO, data) for method, name in OBJECTIVE_OF.items()}
     least = dict.fromkeys(OBJECTIVE_OF, np.inf)
     for _ in range(N_LINES):
         middle, step = rng.normal(0.0, REACH, GRID.n_edges), rng.normal(0.0, 0.5, GRID.n_edges)

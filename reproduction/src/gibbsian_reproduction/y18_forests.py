@@ -18,7 +18,7 @@ from gibbsian.expectations import ForestAround
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction.kernels.spatial_boundaries import forest_means
 
 
@@ -43,32 +43,24 @@ class FixedForests:
 
     Parameters
     ----------
-    guide : PairwiseModel, optional
+    guide : Model, optional
         Whose couplings decide about the forests, once for the whole fit; by default the model that `init` gets.
     """
 
-    guide: PairwiseModel | None = None
+    guide: Model[PairwiseFamily] | None = None
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator | None) -> ForestState:
+    def init(self, model: Model[PairwiseFamily], data: Dataset, rng: np.random.Generator | None) -> ForestState:
         """Choose the forests and count the boundaries that the rows show."""
-        assert isinstance(model, PairwiseModel)
         regions = PairwisePlan.of(model if self.guide is None else self.guide, ForestAround()).pairs
         assert regions is not None
-        return ForestState(Rebuilt(regions), Rebuilt(boundaries_of(model.graph, regions, data)))
+        return ForestState(Rebuilt(regions), Rebuilt(boundaries_of(model.family.graph, regions, data)))
 
-    def __call__(self, model: Model, state: ForestState) -> tuple[Estimate, ForestState]:
+    def __call__(self, model: Model[PairwiseFamily], state: ForestState) -> tuple[Estimate, ForestState]:
         """Return the expected products; they have no standard error here, since nothing asks for one."""
-        assert isinstance(model, PairwiseModel)
-        indptr, heads, edge_of = model.graph.csr
-        mean = forest_means(
-            state.regions.value,
-            model.couplings,
-            model.biases,
-            indptr,
-            heads,
-            model.couplings[edge_of],
-            *state.boundaries.value,
-        )
+        graph, couplings = model.family.graph, model.parts.couplings
+        indptr, heads, edge_of = graph.csr
+        system = (couplings, np.zeros(graph.n_nodes), indptr, heads, couplings[edge_of])
+        mean = forest_means(state.regions.value, *system, *state.boundaries.value)
         return Estimate(mean, np.full_like(mean, np.nan)), state
 
 
@@ -79,9 +71,9 @@ def boundaries_of(graph: Graph, regions: Forests, data: Dataset) -> Boundaries:
     for t, target in enumerate(regions.targets):
         inside = np.concatenate([target, regions.members[regions.starts[t] : regions.starts[t + 1]]])
         outside = sorted({int(j) for i in inside for j in graph.neighbours(i)} - set(inside.tolist()))
-        codes = (data.states[:, outside] > 0) @ (1 << np.arange(len(outside)))
-        _, rows, which = np.unique(codes, return_index=True, return_inverse=True)
-        states.append(data.states[rows].T.astype(np.float64).ravel())
+        numbers = data.states[:, outside] @ (1 << np.arange(len(outside)))
+        _, rows, which = np.unique(numbers, return_index=True, return_inverse=True)
+        states.append(data.variables.scores_of(data.states[rows]).T.ravel())
         shares.append(np.bincount(which, weights))
         starts.append(starts[-1] + len(rows))
     return Boundaries(np.array(starts), np.concatenate(states), np.concatenate(shares))

@@ -17,7 +17,7 @@ from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.expectations import ClampedChains, PersistentChains, Spatial
 from gibbsian.graphs import from_edges, grid
 from gibbsian.learners import MomentMatching, run
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.optimizers import Adam, Decay, Tied
 from gibbsian.samplers import Gibbs
 from gibbsian.samplers.cooling import annealed, cooled_states
@@ -63,10 +63,10 @@ def restoration() -> Experiment:
     )
 
 
-def machine(smoothness: float, field: float) -> PairwiseModel:
+def machine(smoothness: float, field: float) -> Model[PairwiseFamily]:
     """Return the machine of noisy and true pixels."""
     theta = np.where(IS_NOISE, field, smoothness)
-    return PairwiseModel(GRAPH, theta, bias=False, n_hidden=N_PIXELS)
+    return Model(PairwiseFamily(GRAPH, bias=False, n_hidden=N_PIXELS), theta)
 
 
 def learned(noisy: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
@@ -82,33 +82,32 @@ def learned(noisy: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
     return float(model.theta[~IS_NOISE][0]), float(model.theta[IS_NOISE][0])
 
 
-def posterior(noisy: np.ndarray, smoothness: float, field: float) -> PairwiseModel:
+def posterior(noisy: np.ndarray, smoothness: float, field: float) -> Model[PairwiseFamily]:
     """Return the machine of the true pixels given the noisy ones."""
-    both = machine(smoothness, field)
-    return both.given(np.arange(N_PIXELS), both.domain.to_codes(noisy)).at(both.theta)[0]
+    return machine(smoothness, field).given(np.arange(N_PIXELS), noisy)[0]
 
 
-def marginal_modes(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:
+def marginal_modes(model: Model[PairwiseFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the likelier value of every pixel by itself (MPM), its mean taken by 1-SMCI."""
     spatial = Spatial(1, n_chains=20, n_steps=20, burn_in=50, warn=False)
     estimate, _ = spatial(model, spatial.init(model, None, rng))
-    return np.where(estimate.value[:N_PIXELS] > 0, 1, -1)
+    return np.where(estimate.value[:N_PIXELS] > 0, 1, 0)
 
 
-def joint_mode(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:
+def joint_mode(model: Model[PairwiseFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the likeliest image (MAP) that chains reach as the temperature falls."""
     return annealed(lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, rng), model.log_weights)[0]
 
 
 def _trial(rng: np.random.Generator) -> Trial:
-    field_free = PairwiseModel(LATTICE, np.full(LATTICE.n_edges, SMOOTHNESS), bias=False)
+    field_free = PairwiseFamily.model(LATTICE, None, np.full(LATTICE.n_edges, SMOOTHNESS))
     drawn = Gibbs().step(field_free, Gibbs().init(field_free, N_IMAGES, rng), 2000)[0].states
     return stacked(_restored(truths, rng) for truths in (drawn, by_hand()[None]))
 
 
 def _restored(truths: np.ndarray, rng: np.random.Generator) -> Trial:
     """Add noise, learn from all noisy images together, and restore the first of them."""
-    blurred = np.where(rng.random(truths.shape) < FLIPPED, -truths, truths)
+    blurred = truths ^ (rng.random(truths.shape) < FLIPPED)
     smoothness, field = learned(blurred, rng)
     truth, noisy = truths[0], blurred[0]
     model = posterior(noisy, smoothness, field)
@@ -127,7 +126,7 @@ def by_hand() -> np.ndarray:
     distance = np.hypot(row - 0.45, column - 0.35)
     ring = (distance > 0.12) & (distance < 0.27)
     bars = (column > 0.72) & (column < 0.9) & ((row < 0.4) | (row > 0.6)) & (row > 0.1) & (row < 0.9)
-    return np.where(ring | bars, 1, -1).ravel().astype(np.int8)
+    return (ring | bars).ravel().astype(np.int8)
 
 
 def _table(title: str, key: str, labels: tuple[str, ...], note: str) -> Callable[[Results], Table]:
@@ -144,7 +143,7 @@ def _draw(results: Results, figure: Figure) -> None:
     for kind in range(len(KINDS)):
         for place, name in enumerate(SHOWN):
             axes = figure.add_subplot(len(KINDS), len(SHOWN), 1 + kind * len(SHOWN) + place)
-            axes.imshow(results["images"][0, kind, place].reshape(SIDE, SIDE), cmap="gray", vmin=-1, vmax=1)
+            axes.imshow(results["images"][0, kind, place].reshape(SIDE, SIDE), cmap="gray", vmin=0, vmax=1)
             wrong = f", {results['errors'][0, kind, place - 1]:.1%} wrong" if place else ""
             axes.set_title(name + wrong, fontsize=9)
             axes.set_axis_off()

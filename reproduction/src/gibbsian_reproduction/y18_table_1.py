@@ -15,11 +15,11 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.learners import run
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table
 from gibbsian_reproduction.verdicts import ratio_of_means
-from gibbsian_reproduction.y18 import GRID, LABELS, PAPERS, draw_data, draw_network, learner_of
+from gibbsian_reproduction.y18 import GRID, LABELS, PAPERS, ZERO, draw_data, draw_network, learner_of
 
 N_ROWS, RATE, MOST_STEPS, SMALL = 2000, 0.2, 1000, 1e-5
 PUBLISHED = {"mple": 0.08, "rm": 0.1, "mpf": 0.04, "1-smci": 0.26}
@@ -51,7 +51,7 @@ def table_1() -> Experiment:
 def _trial(rng: np.random.Generator) -> Trial:
     network = draw_network(rng)
     data = draw_data(network, N_ROWS, rng)
-    rows = data.states[data.row_of].astype(np.float64)
+    rows = spins_of(data)
     found: Trial = {}
     for method in PAPERS:
         gradient = gradient_of(method, rows)
@@ -63,17 +63,16 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 
 def _library_time(method: str, data: Dataset) -> float:
-    start, learner = PairwiseModel.zeros(GRID, bias=False), learner_of(method)
-    fit = partial(run, learner, start, data, np.random.default_rng(0), tol=SMALL)
+    fit = partial(run, learner_of(method), ZERO, data, np.random.default_rng(0), tol=SMALL)
     return _seconds(fit)
 
 
-def _growth(method: str, network: PairwiseModel, rng: np.random.Generator) -> float:
+def _growth(method: str, network: Model[PairwiseFamily], rng: np.random.Generator) -> float:
     """The time of a step with many rows over that with few."""
     times = []
     for n_rows in (FEW, MANY):
-        data = draw_data(network, n_rows, rng)
-        step = partial(gradient_of(method, data.states[data.row_of].astype(np.float64)), network.couplings)
+        rows = spins_of(draw_data(network, n_rows, rng))
+        step = partial(gradient_of(method, rows), network.parts.couplings)
         times.append(_seconds(step))
     return times[1] / times[0]
 
@@ -100,6 +99,11 @@ def ascend(gradient: Gradient) -> int:
     return MOST_STEPS
 
 
+def spins_of(data: Dataset) -> np.ndarray:
+    """Return all rows as spins."""
+    return data.variables.scores_of(data.rows()[0])
+
+
 def gradient_of(method: str, rows: np.ndarray) -> Gradient:
     """Return the direction in which a method climbs, as a function of the couplings, by its formula over all rows."""
     blocks = np.array_split(rows, max(len(rows) // BLOCK, 1))  # temporaries of a block stay in the cache
@@ -112,13 +116,6 @@ def gradient_of(method: str, rows: np.ndarray) -> Gradient:
         return total / len(rows)
 
     return gradient
-
-
-def _matrix(couplings: np.ndarray) -> np.ndarray:
-    matrix = np.zeros((GRID.n_nodes, GRID.n_nodes))
-    i, j = GRID.edges.T
-    matrix[i, j] = matrix[j, i] = couplings
-    return matrix
 
 
 def _edge_means(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -134,24 +131,24 @@ def _both_ways(slopes: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def _pseudolikelihood(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 13."""
-    return data_moments - 0.5 * _both_ways(np.tanh(rows @ _matrix(couplings)), rows)
+    return data_moments - 0.5 * _both_ways(np.tanh(rows @ GRID.matrix(couplings)), rows)
 
 
 def _ratio_matching(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Hyvarinen 2007: with g = sigmoid(-2 x F) the loss is g^2."""
-    g = 1.0 / (1.0 + np.exp(2.0 * rows * (rows @ _matrix(couplings))))
+    g = 1.0 / (1.0 + np.exp(2.0 * rows * (rows @ GRID.matrix(couplings))))
     return _both_ways(4.0 * g * g * (1.0 - g) * rows, rows)
 
 
 def _probability_flow(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Sohl-Dickstein 2011: the loss is exp(-x F), one flip at a time."""
-    return _both_ways(rows * np.exp(-rows * (rows @ _matrix(couplings))), rows)
+    return _both_ways(rows * np.exp(-rows * (rows @ GRID.matrix(couplings))), rows)
 
 
 def _first_order(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 25 and 26, as printed."""
     i, j = GRID.edges.T
-    fields = rows @ _matrix(couplings)
+    fields = rows @ GRID.matrix(couplings)
     first = np.tanh(fields[:, i] - couplings * rows[:, j])
     second = np.tanh(fields[:, j] - couplings * rows[:, i])
     return data_moments - np.tanh(np.arctanh(first * second) + couplings).mean(axis=0)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction.drawing import INSIDE, Figure, label_axes, legend, lines, method_style
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
-from gibbsian_reproduction.systems import all_spins, distribution_of
+from gibbsian_reproduction.systems import all_states, distribution_of
 from gibbsian_reproduction.tables import Table, mean_columns, with_stderr
 from gibbsian_reproduction.y18 import GRID, draw_network
 
@@ -38,15 +38,14 @@ class Estimators(NamedTuple):
     smci: np.ndarray
 
 
-def estimators_of(network: PairwiseModel) -> Estimators:
+def estimators_of(network: Model[PairwiseFamily]) -> Estimators:
     """List rho^MPLE and rho^1SMCI (below Y18 eq. 29) of every edge at every state, one row for each edge."""
-    states = all_spins(network.n_variables)
-    probabilities, spins = distribution_of(network, states), states.T.astype(np.float64)
-    fields = network.coupling_matrix @ spins
-    i, j = network.graph.edges.T
+    states, graph = all_states(network.n_variables), network.family.graph
+    probabilities, spins = distribution_of(network, states), 2.0 * states.T - 1.0
+    couplings, (i, j) = network.parts.couplings[:, None], graph.edges.T
+    fields = graph.matrix(couplings[:, 0]) @ spins
     means = np.tanh(fields)
     mple = 0.5 * (spins[j] * means[i] + spins[i] * means[j])
-    couplings = network.couplings[:, None]
     first, second = np.tanh(fields[i] - couplings * spins[j]), np.tanh(fields[j] - couplings * spins[i])
     product, own = first * second, np.tanh(couplings)
     smci = (product + own) / (1.0 + product * own)  # tanh(atanh(product) + w), eq. 25

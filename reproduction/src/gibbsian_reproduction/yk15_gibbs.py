@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily, Variables
 from gibbsian.samplers import RandomScanGibbs
 from gibbsian_reproduction.drawing import Axes, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
@@ -49,8 +48,8 @@ def gibbs() -> Experiment:
     )
 
 
-def _machine(weights: np.ndarray) -> PairwiseModel:
-    return PairwiseModel.build(GRAPH, None, weights, BINARY)
+def _machine(weights: np.ndarray) -> Model[PairwiseFamily]:
+    return PairwiseFamily.model(GRAPH, None, weights, Variables.binary)
 
 
 def _trial(rng: np.random.Generator) -> Trial:
@@ -74,15 +73,15 @@ def _trial(rng: np.random.Generator) -> Trial:
     }
 
 
-def _peak_and_entropy(model: PairwiseModel) -> tuple[float, float]:
+def _peak_and_entropy(model: Model[PairwiseFamily]) -> tuple[float, float]:
     """Return P(S*) and the entropy over its largest value."""
     log_weights = model.log_weights(STATES)
     logs = log_weights - np.logaddexp.reduce(log_weights)
     return np.exp(logs.max()), -(np.exp(logs) @ logs) / (N_NEURONS * np.log(2.0))
 
 
-def _error(model: PairwiseModel, states: np.ndarray, truth: np.ndarray) -> float:
-    return float(np.abs(model.mean_statistics(states) - truth).mean())
+def _error(model: Model[PairwiseFamily], states: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.abs(model.family.mean_statistics(states) - truth).mean())
 
 
 def _errors_by_sweeps(axes: Axes, results: Results) -> None:

@@ -6,10 +6,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, with_hidden
-from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.learners import EM, LEARNERS, break_symmetry, run
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import Model, PairwiseFamily, Variables
 from gibbsian_reproduction.drawing import Axes, curve, label_axes, legend, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states, first_values, largest_rise
@@ -77,13 +76,13 @@ def _trial(rng: np.random.Generator) -> Trial:
 def _shares_of(data: Dataset) -> np.ndarray:
     """Return R(S_o), the shares of the visible states in the rows (eq. 9)."""
     shares = np.zeros(2**N_VISIBLE)
-    np.add.at(shares, data.states.astype(int) @ 2 ** np.arange(N_VISIBLE), data.weights / data.total_weight)
+    np.add.at(shares, data.states @ 2 ** np.arange(N_VISIBLE), data.weights / data.total_weight)
     return shares
 
 
-def _start(n_hidden: int, rng: np.random.Generator) -> Model:
-    model = PairwiseModel.zeros(complete(N_VISIBLE + n_hidden), BINARY)
-    hidden = np.arange(N_VISIBLE + n_hidden) >= N_VISIBLE
+def _start(n_hidden: int, rng: np.random.Generator) -> Model[PairwiseFamily]:
+    n = N_VISIBLE + n_hidden
+    model, hidden = Model.zeros(PairwiseFamily(complete(n), Variables.binary(n))), np.arange(n) >= N_VISIBLE
     return break_symmetry(model, hidden, rng, scale=1.0) if n_hidden else model
 
 
@@ -91,9 +90,9 @@ def _em_curves(data: Dataset, entropy: float, rng: np.random.Generator) -> Trial
     """Run EM in a restricted machine, whose likelihood has several maxima, to the end from several starts."""
     clamped, runs = with_hidden(data, N_RESTRICTED), []
     graph = graph_with_hidden("restricted", clamped.names, N_RESTRICTED)
+    family = PairwiseFamily(graph, Variables.binary(graph.n_nodes))
     for _ in range(N_STARTS):
-        start = PairwiseModel.zeros(graph, BINARY)
-        start = start.replace(rng.normal(size=start.theta.size))
+        start = Model(family, rng.normal(size=family.n_parameters))
         runs.append(run(EM(), start, clamped, rng, max_iter=300, tol=1e-5).trace.column("value"))
     ends = np.array([values[-1] for values in runs])
     return {
@@ -104,7 +103,7 @@ def _em_curves(data: Dataset, entropy: float, rng: np.random.Generator) -> Trial
 
 
 # -- by enumeration ---------------------------------------------------------------------------------------------------
-def _table(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _table(model: Model[PairwiseFamily]) -> tuple[np.ndarray, np.ndarray]:
     """Return all states of visible and hidden units, and their log-probabilities, a row for each visible state."""
     hidden = all_states(model.n_variables - N_VISIBLE)
     states = np.array([[np.r_[v, h] for h in hidden] for v in all_states(N_VISIBLE)])
@@ -112,20 +111,20 @@ def _table(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return states, log_weights - np.logaddexp.reduce(log_weights, axis=None)
 
 
-def _divergence(model: Model, shares: np.ndarray) -> float:
+def _divergence(model: Model[PairwiseFamily], shares: np.ndarray) -> float:
     """Return KL(R || P) (eq. 5, with P(S_o) in the denominator)."""
     visible = np.logaddexp.reduce(_table(model)[1], axis=1)
     seen = shares > 0
     return float(shares[seen] @ (np.log(shares[seen]) - visible[seen]))
 
 
-def _slope(model: Model, shares: np.ndarray) -> np.ndarray:
+def _slope(model: Model[PairwiseFamily], shares: np.ndarray) -> np.ndarray:
     """Return (<S_i S_j> free - clamped) / T, clamped to R(S_o) P(S_h | S_o), biases first."""
     states, logs = _table(model)
     free = np.exp(logs)
     clamped = shares[:, None] * np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
-    flat = states.reshape(-1, model.n_variables)
-    return model.mean_statistics(flat, free.ravel()) - model.mean_statistics(flat, clamped.ravel())
+    flat, mean_statistics = states.reshape(-1, model.n_variables), model.family.mean_statistics
+    return mean_statistics(flat, free.ravel()) - mean_statistics(flat, clamped.ravel())
 
 
 def _identities(shares: np.ndarray, entropy: float, rng: np.random.Generator) -> Trial:

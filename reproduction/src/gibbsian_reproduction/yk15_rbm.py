@@ -11,8 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, Run, run
 from gibbsian.learners.callbacks import Monitor
-from gibbsian.models import BinaryUnits, StackFamily
-from gibbsian.models.family import Model
+from gibbsian.models import BinaryUnits, Model, StackFamily
 from gibbsian.samplers import BlockGibbs
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim

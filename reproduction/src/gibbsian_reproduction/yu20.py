@@ -16,7 +16,7 @@ from gibbsian.expectations import Neighbourhood, spatial_statistics
 from gibbsian.expectations.region_sums import conditional_tables, plan_region
 from gibbsian.graphs import Graph, complete, grid, random
 from gibbsian.inference import exact
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.samplers import Annealing, Gibbs, variable_path
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
@@ -44,12 +44,12 @@ SOURCE = "YU20 section 4.2"
 ALIKE, ROUGHLY = 2.0, 3.0
 
 
-def draw_exactly(network: PairwiseModel, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw independent states."""
+def draw_exactly(network: Model[PairwiseFamily], size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw independent rows of codes."""
     return exact(network).sample(size, rng)
 
 
-def draw_by_gibbs(network: PairwiseModel, size: int, rng: np.random.Generator) -> np.ndarray:
+def draw_by_gibbs(network: Model[PairwiseFamily], size: int, rng: np.random.Generator) -> np.ndarray:
     """Return the states of as many chains after `BURN_IN` sweeps from random states."""
     sampler = Gibbs()
     return sampler.step(network, sampler.init(network, size, rng), BURN_IN)[0].states
@@ -58,7 +58,7 @@ def draw_by_gibbs(network: PairwiseModel, size: int, rng: np.random.Generator) -
 class Protocol(NamedTuple):
     """How samples are drawn, the number of temperatures of annealing, and both in words."""
 
-    draw: Callable[[PairwiseModel, int, np.random.Generator], np.ndarray]
+    draw: Callable[[Model[PairwiseFamily], int, np.random.Generator], np.ndarray]
     n_betas: int
     words: str
 
@@ -78,11 +78,11 @@ def draw_graph(kind: str | float, rng: np.random.Generator) -> Graph:
     return complete(GRID.n_nodes) if kind == "complete" else random(GRID.n_nodes, float(kind), random_state=rng)
 
 
-def draw_network(kind: str | float, rng: np.random.Generator) -> PairwiseModel:
+def draw_network(kind: str | float, rng: np.random.Generator) -> Model[PairwiseFamily]:
     """Draw a machine on such a graph with biases in [-0.2, 0.2] and couplings in [-0.3, 0.3]."""
     graph = draw_graph(kind, rng)
     biases = rng.uniform(-LARGEST_BIAS, LARGEST_BIAS, graph.n_nodes)
-    return PairwiseModel.build(graph, biases, rng.uniform(-LARGEST_COUPLING, LARGEST_COUPLING, graph.n_edges))
+    return PairwiseFamily.model(graph, biases, rng.uniform(-LARGEST_COUPLING, LARGEST_COUPLING, graph.n_edges))
 
 
 @EXPERIMENTS.register("yu20-fig5a")
@@ -161,14 +161,14 @@ def _trial(rng: np.random.Generator, kind: str | float, protocol: Protocol) -> T
 
 
 def errors_on(
-    network: PairwiseModel,
+    network: Model[PairwiseFamily],
     rng: np.random.Generator,
     methods: Sequence[str],
     sizes: Sequence[int],
     protocol: Protocol = OURS,
 ) -> dict[str, np.ndarray]:
     """Return the mean absolute error of the covariances by method, for each number of samples."""
-    graph = network.graph
+    graph = network.family.graph
     truth = covariances(graph, exact(network).moments)
     samples = [protocol.draw(network, size, rng) for size in sizes]
     found = {}
@@ -186,11 +186,11 @@ def covariances(graph: Graph, statistics: np.ndarray) -> np.ndarray:
 
 
 def _statistics(
-    method: str, network: PairwiseModel, samples: list[np.ndarray], rng: np.random.Generator, n_betas: int
+    method: str, network: Model[PairwiseFamily], samples: list[np.ndarray], rng: np.random.Generator, n_betas: int
 ) -> list[np.ndarray]:
     """Return the estimated statistics, one array for each set of samples."""
     if method == "mci":
-        return [network.mean_statistics(rows) for rows in samples]
+        return [network.family.mean_statistics(rows) for rows in samples]
     if method == "2-smci":
         return second_order(network, samples)
     if method == "ais":
@@ -198,30 +198,31 @@ def _statistics(
     return [spatial_statistics(network, rows, REGIONS[method]).value for rows in samples]
 
 
-def _annealed(network: PairwiseModel, sizes: Sequence[int], rng: np.random.Generator, n_betas: int) -> list[np.ndarray]:
+def _annealed(
+    network: Model[PairwiseFamily], sizes: Sequence[int], rng: np.random.Generator, n_betas: int
+) -> list[np.ndarray]:
     """Anneal once with walkers for all sizes; each size has its own."""
     walkers = Annealing(sum(sizes), n_betas).forward(variable_path(network, "uniform"), rng)
     parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    return [network.mean_statistics(walkers.states[own], softmax(walkers.log_weights[own])) for own in parts]
+    return [network.family.mean_statistics(walkers.states[own], softmax(walkers.log_weights[own])) for own in parts]
 
 
-def second_order(network: PairwiseModel, samples: list[np.ndarray]) -> list[np.ndarray]:
+def second_order(network: Model[PairwiseFamily], samples: list[np.ndarray]) -> list[np.ndarray]:
     """Return 2-SMCI of all statistics for several sets of samples; equal boundaries of a region are summed once.
 
     On a dense graph little is left outside a region of second order, so that there are few boundaries: the library's
     general estimate, which sums for each sample, takes seven times as long.
     """
-    graph, factors, rows = network.graph, network.factors(), np.concatenate(samples)
-    targets = network.products
-    regions = Neighbourhood(2).regions(graph, targets, None)
+    graph, targets, rows = network.family.graph, network.family.scopes, np.concatenate(samples)
+    factors, regions = network.family.factors(network.theta), Neighbourhood(2).regions(graph, targets, None)
     which_set = np.repeat(np.arange(len(samples)), [len(part) for part in samples])
     sizes = np.bincount(which_set)
     means = np.empty((len(samples), len(targets)))
     for place, (target, region) in enumerate(zip(targets, regions, strict=True)):
         outside = sorted({int(j) for i in region for j in graph.neighbours(i)} - set(region))
-        numbers = (rows[:, outside] > 0) @ (1 << np.arange(len(outside)))
+        numbers = rows[:, outside] @ (1 << np.arange(len(outside)))
         _, shown, boundary = np.unique(numbers, return_index=True, return_inverse=True)
-        codes = np.ascontiguousarray((rows[shown] > 0).T, dtype=np.intp)
+        codes = np.ascontiguousarray(rows[shown].T, dtype=np.intp)
         values = conditional_tables(factors, plan_region(factors, target, region), codes)
         for _ in target:  # the mean of the product of spins, variable by variable
             values = values[:, 1] - values[:, 0]

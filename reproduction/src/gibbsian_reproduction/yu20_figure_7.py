@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.learners import as_learner, run
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.rng import chain_streams
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict
@@ -132,12 +132,12 @@ def _mismatched_trial(rng: np.random.Generator, protocol: Protocol) -> Trial:
 
 def draw_data(kind: str, rng: np.random.Generator, protocol: Protocol = OURS) -> Dataset:
     """Draw the rows of a new network."""
-    return Dataset.read(protocol.draw(draw_network(kind, rng), N_ROWS, rng), coding="spin")
+    return Dataset.of_states(protocol.draw(draw_network(kind, rng), N_ROWS, rng), "spin")
 
 
 def exact_solution(data: Dataset) -> np.ndarray:
     """Return the couplings of the exact maximum of the likelihood, NaN where it is at infinity."""
-    fitted = run(as_learner("mle"), PairwiseModel.zeros(GRID), data, np.random.default_rng(0), tol=1e-8)
+    fitted = run(as_learner("mle"), Model.zeros(PairwiseFamily(GRID)), data, np.random.default_rng(0), tol=1e-8)
     couplings = fitted.model.theta[GRID.n_nodes :]
     return couplings if np.abs(fitted.model.theta).max() < LARGEST else np.full(GRID.n_edges, np.nan)
 
@@ -149,10 +149,10 @@ def learn(name: str, data: Dataset, best: np.ndarray, rng: np.random.Generator, 
     """
     method = METHODS[name]
     copies = max(method.copies, 1)
-    samples = np.repeat(data.states[data.row_of], copies, axis=0)
+    samples = np.repeat(data.rows()[0], copies, axis=0)
     streams = np.ascontiguousarray(chain_streams(rng, len(samples)).T)
-    moments = PairwiseModel.zeros(GRID).mean_statistics(data.states, data.weights)
-    spins = np.ascontiguousarray(samples.T, dtype=np.float64)
+    moments = PairwiseFamily(GRID).mean_statistics(data.states, data.weights)
+    spins = 2.0 * np.ascontiguousarray(samples.T) - 1.0
     renewal = FOREST_RENEWAL if method.kind == kernels.FOREST else 1
     graph, goal = (*GRID.csr, GRID.edges), np.array(best)  # writeable, so that one compiled kernel serves
     distances, _ = kernels.learning_curve(

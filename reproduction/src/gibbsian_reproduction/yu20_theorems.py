@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gibbsian.expectations import ForestAround, IndependentNeighbours, Neighbourhood
-from gibbsian.expectations.regions import Region, Target
+from gibbsian.expectations.regions import Region, Target, edge_strengths
 from gibbsian.graphs import grid, random
-from gibbsian.models import HigherOrderModel, PairwiseModel
+from gibbsian.models import Model, PairwiseFamily, ProductsFamily
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
-from gibbsian_reproduction.systems import all_spins, distribution_of, stacked
+from gibbsian_reproduction.systems import all_states, distribution_of, stacked
 from gibbsian_reproduction.tables import Table, mean_columns, mean_table
 from gibbsian_reproduction.yu20 import LARGEST_BIAS, LARGEST_COUPLING
 
@@ -37,9 +37,10 @@ RULES: dict[str, Any] = {
 # rounding in sums of 4096 numbers of the size of one
 ROUNDING = 1e-13
 # variable 0 changes slowest, as the axes of a table do
-STATES = all_spins(N)[:, ::-1]
+STATES = all_states(N)[:, ::-1]
+SPINS = 2 * STATES - 1
 
-System: TypeAlias = PairwiseModel | HigherOrderModel
+System: TypeAlias = Model[PairwiseFamily] | Model[ProductsFamily]
 
 
 def draw_system(kind: str, rng: np.random.Generator) -> System:
@@ -49,9 +50,9 @@ def draw_system(kind: str, rng: np.random.Generator) -> System:
         chosen = {tuple(sorted(rng.choice(N, 3, replace=False).tolist())) for _ in range(N)}
         cliques = [(i,) for i in range(N)] + sorted(chosen)
         strengths = rng.uniform(-2 * LARGEST_COUPLING, 2 * LARGEST_COUPLING, len(chosen))
-        return HigherOrderModel.build(dict(zip(cliques, [*biases, *strengths], strict=True)), N)
+        return ProductsFamily.model(dict(zip(cliques, [*biases, *strengths], strict=True)), N)
     graph = grid(3, 4) if kind == "3x4 grid" else random(N, 0.4, random_state=rng)
-    return PairwiseModel.build(graph, biases, rng.uniform(-LARGEST_COUPLING, LARGEST_COUPLING, graph.n_edges))
+    return PairwiseFamily.model(graph, biases, rng.uniform(-LARGEST_COUPLING, LARGEST_COUPLING, graph.n_edges))
 
 
 def conditional_means(table: np.ndarray, values: np.ndarray, region: Region) -> np.ndarray:
@@ -71,7 +72,7 @@ def _table_of(model: System) -> np.ndarray:
 
 
 def _product(target: Sequence[int]) -> np.ndarray:
-    return np.prod(STATES[:, list(target)], axis=1, dtype=np.float64).reshape((2,) * N)
+    return np.prod(SPINS[:, list(target)], axis=1, dtype=np.float64).reshape((2,) * N)
 
 
 def _by_kind(key: str) -> list[Series]:
@@ -113,9 +114,9 @@ def _orders_trial(rng: np.random.Generator) -> Trial:
 
 def _orders_of(model: System, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
     """Exact and measured variances by order, averaged over targets, and the largest rise from one order to the next."""
-    table, targets = _table_of(model), model.products
+    table, targets = _table_of(model), model.family.scopes
     drawn = rng.choice(table.size, (N_SETS, N_SAMPLES), p=table.ravel())
-    regions = [Neighbourhood(k).regions(model.graph, targets, None) for k in ORDERS]
+    regions = [Neighbourhood(k).regions(model.family.graph, targets, None) for k in ORDERS]
     exact, measured = np.empty((len(targets), len(ORDERS))), np.empty((len(targets), len(ORDERS)))
     for place, target in enumerate(targets):
         values = _product(target)
@@ -209,8 +210,9 @@ def _growing_chain(target: Target, rng: np.random.Generator) -> list[Region]:
 
 def _named_of(model: System, table: np.ndarray) -> Trial:
     """Mean variances of the statistics by region with a name, with the largest rises."""
-    targets = model.products
-    chosen = [rule.regions(model.graph, targets, model.edge_strengths) for rule in RULES.values()]
+    family, targets = model.family, model.family.scopes
+    strengths = edge_strengths(family, family.factors(model.theta))
+    chosen = [rule.regions(family.graph, targets, strengths) for rule in RULES.values()]
     found = np.array([variances(table, _product(t), own) for t, *own in zip(targets, *chosen, strict=True)])
     rise = np.diff(found[:, :3], axis=1).max()
     return {"named": found.mean(axis=0), "named rise": rise, "forest over first": (found[:, 3] - found[:, 0]).max()}

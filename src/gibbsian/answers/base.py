@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
 from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.draws import watched_draws
-from gibbsian.answers.modes import Modes, Search, modes_of_rows
+from gibbsian.answers.modes import Modes, Rounds, Search, modes_of_rows
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import hidden_names, with_hidden
 from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.domain import AnyDomain, Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import EXPECTATIONS, Expectation, MonteCarlo
@@ -26,19 +25,26 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
-from gibbsian.models.conditionals import HasConditionals
+from gibbsian.models.base import DiscreteFamily, Family, Model
+from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.variables import Variables
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.base import for_model
 from gibbsian.samplers.annealing import Annealing
 from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
+from gibbsian.samplers.paths import Path
 from gibbsian.settings import Setting, check_value
 
+A = TypeVar("A", bound=Family, covariant=True)
 # Where annealing back starts, by the name of a method.
 STARTS = {"auto": "tempering", "ais": "gibbs"}
 
 
-@ANSWERS.register("exponential-family")
-class Answers:
+@ANSWERS.register("pairwise")
+@ANSWERS.register("products")
+@ANSWERS.register("tables")
+@ANSWERS.register("potentials")
+class Answers(Generic[A]):
     """Answers about one model, asked with data of its visible columns.
 
     Parameters
@@ -49,7 +55,7 @@ class Answers:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> answers = gb.answers.Answers(gb.PairwiseModel.zeros(gb.graphs.complete(3)))
+    >>> answers = gb.answers.Answers(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))))
     >>> bool(np.isclose(answers.log_partition(), 3 * np.log(2)))
     True
     """
@@ -57,23 +63,23 @@ class Answers:
     # Up to so many rows are listed where no engine finds the most probable one.
     most_listed: ClassVar[float] = 2.0**24
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Model[A]):
         self.model = model
         # whether conditionals of the model are about rows: hidden variables would have to be summed out of them
-        self.has_conditionals = not model.n_hidden and isinstance(model, HasConditionals)
+        self.has_conditionals = not model.n_hidden
 
-    def conditional_costs(self, data: Dataset, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    def conditional_costs(self, codes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
         """Return the costs of changing each column of complete rows, with where columns begin, and the log-weights.
 
         This is asked only where `has_conditionals` says so; costs and columns are those of `Conditionals`.
         """
-        conditionals = self.model.conditionals(data.domain.to_codes(states), by_row=True)
-        return conditionals.groups, conditionals.costs(self.model.theta), self.model.log_weights(states)
+        conditionals = discrete(self.model).family.conditionals(WeightedRows.of(codes, by_row=True))
+        return conditionals.groups, conditionals.costs(self.model.theta), self.model.log_weights(codes)
 
     @property
     def two_valued(self) -> bool:
         """Whether the upper of two values stands for a column where probabilities are told."""
-        return self.model.domain.two_valued
+        return self.model.variables.two_valued and self.model.variables.scores is not None
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:
@@ -96,7 +102,7 @@ class Answers:
         start, annealing = STARTS[method], annealing_of(n_samples, betas)
         return log_partition_interval(self._way(data, rng), start, annealing, rng, warn=warn)
 
-    def _way(self, data: Dataset | None, rng: np.random.Generator) -> Any:
+    def _way(self, data: Dataset | None, rng: np.random.Generator) -> Model[Family] | Path:
         """Return what is annealed to: the model, from independent variables, or another path to it."""
         return self.model
 
@@ -130,16 +136,15 @@ class Answers:
         An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
         (rows, columns, values) with zeros after the last value of a column that has fewer.
         """
-        flat, model = self._filled(data, rng), self.model
-        if model.domain.two_valued:
-            return flat[:, : data.n_variables]
-        return by_value(flat, model.domain.cardinalities(model.n_variables))
+        flat, variables = self._filled(data, rng), self.model.variables
+        if not variables.two_valued:
+            return by_value(flat, variables.sizes)
+        upper = flat[:, : data.n_variables]
+        return upper if data.coding.domain.two_valued else np.stack([1.0 - upper, upper], axis=2)
 
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their most probable values, each by itself."""
-        probabilities = self.cell_probabilities(data, rng)
-        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
-        return data.domain.from_codes(codes)
+        return likeliest(self.cell_probabilities(data, rng))
 
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probability of the upper value of each hidden unit given the present cells of a distinct row."""
@@ -153,22 +158,29 @@ class Answers:
         return with_hidden(data, self.model.n_hidden) if self.model.n_hidden else data
 
     # -- queries ------------------------------------------------------------------------------------------------------
-    def joint(self) -> Any:
+    def joint(self) -> Model[DiscreteFamily]:
         """Return the model of the columns and, after them, of all that is hidden: what queries are asked of."""
-        return self.model
+        return discrete(self.model)
 
-    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return the values of each hidden variable of `joint`, by a name that no column has."""
-        values = self._hidden_values()
+        values = [values for part in self._hidden_parts() for values in values_of(part)]
         return dict(zip(hidden_names(names, len(values)), values, strict=True))
 
-    def _hidden_values(self) -> list[tuple[Any, ...]]:
+    def _hidden_parts(self) -> list[Variables]:
+        """The hidden variables, in parts that have scores or have none."""
         n = self.model.n_variables
-        return values_of(self.model.domain, n)[n - self.model.n_hidden :]
+        return [self.model.variables.take(range(n - self.model.n_hidden, n))]
+
+    def _told(self, codes: np.ndarray) -> np.ndarray:
+        """What users read of codes of the hidden variables: their values, as `hidden_variables` has them."""
+        parts = self._hidden_parts()
+        each = np.split(codes, np.cumsum([len(part) for part in parts])[:-1], axis=1)
+        return np.hstack([_values_at(part, own) for part, own in zip(parts, each, strict=True)])
 
     def hidden_groups(self) -> list[range]:
         """Return which of the hidden variables are given together: all."""
-        return [range(len(self._hidden_values()))]
+        return [range(self.model.n_hidden)]
 
     def visible_given_hidden(
         self, codes: np.ndarray, group: range, n_visible: int, ask: Callable[[], Queries]
@@ -182,10 +194,10 @@ class Answers:
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
-        """Draw states of the columns and of the hidden units, exactly where possible and else by chains."""
-        states = self._drawn(n_samples, rng, method)
+        """Draw rows of codes and values of the hidden units, exactly where possible and else by chains."""
+        codes = self._drawn(n_samples, rng, method)
         n_visible = self.model.n_variables - self.model.n_hidden
-        return states[:, :n_visible], states[:, n_visible:]
+        return codes[:, :n_visible], self._told(codes[:, n_visible:])
 
     def _drawn(self, n_samples: int, rng: np.random.Generator, method: str) -> np.ndarray:
         if method in ("auto", "exact"):
@@ -195,7 +207,7 @@ class Answers:
                 if method == "exact":
                     raise
                 method = "auto"
-        return watched_draws(self.model, n_samples, rng, method)
+        return watched_draws(discrete(self.model), n_samples, rng, method)
 
     # -- most probable states -----------------------------------------------------------------------------------------
     def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
@@ -211,13 +223,13 @@ class Answers:
             return self._joint_mode(data, state, free, search)
         return search.of_rows(
             lambda states: self._log_weights_of(rows_like(data, states)),
-            data.domain,
+            data.variables.sizes,
             state,
             free,
             self.most_listed,
-            lambda: self._bound(data, state, free),
-            lambda: self._starts(data, state, free, search.rng),
-            self._rounds(data, state, free, search.rng),
+            lambda: self._bound(state, free),
+            lambda: self._starts(state, free, search.rng),
+            self._rounds(state, free, search.rng),
         )
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
@@ -225,36 +237,31 @@ class Answers:
         return self.log_evidence(data)
 
     def _joint_mode(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
-        rest, constant = self._rest(data, state, free)
+        rest, constant = self._rest(state, free)
         found, log_weight, bound, method = search.of_model(rest)
-        codes, row = rest.domain.to_codes(found[None]), data.domain.to_codes(state[None])
-        row[:, free] = codes[:, : free.sum()]
-        hidden = self._hidden_of(np.hstack([row, codes[:, free.sum() :]]), state.size)
-        return Modes.one(data.domain.from_codes(row)[0], log_weight + constant, bound + constant, method, hidden[0])
+        row, hidden = state.copy(), found[free.sum() :]
+        row[free] = found[: free.sum()]
+        return Modes.one(row, log_weight + constant, bound + constant, method, self._told(hidden[None])[0])
 
-    def _hidden_of(self, codes: np.ndarray, n_visible: int) -> np.ndarray:
-        """Values of the hidden units after the columns."""
-        return self.model.domain.from_codes(codes)[:, n_visible:]
-
-    def _rest(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> tuple[Any, float]:
+    def _rest(self, state: np.ndarray, free: np.ndarray) -> tuple[Model[DiscreteFamily], float]:
         """The model of the free cells and the hidden units given the others, and the log-weight taken out."""
         whole, held = self.joint(), np.flatnonzero(~free)
-        return whole.given(held, data.domain.to_codes(state)[held]).at(whole.theta) if held.size else (whole, 0.0)
+        return whole.given(held, state[held]) if held.size else (whole, 0.0)
 
-    def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
+    def _bound(self, state: np.ndarray, free: np.ndarray) -> float:
         """What no row exceeds: a sum over hidden units is at most its largest term times their number."""
-        rest, constant = self._rest(data, state, free)
-        hidden = rest.domain.cardinalities(rest.n_variables)[free.sum() :]
+        rest, constant = self._rest(state, free)
+        hidden = rest.variables.sizes[free.sum() :]
         return largest_log_weight_bound(rest) + constant + float(np.log(hidden).sum())
 
-    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+    def _rounds(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Rounds | None:
         """Rounds of chains that end at good codes of the free cells; none where only log-weights of rows are known."""
         return None
 
-    def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+    def _starts(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Sequence[np.ndarray]:
         """Codes of the free cells where joint states end when they are cooled: near the best rows."""
-        rest, _ = self._rest(data, state, free)
-        return rest.domain.to_codes(cooled_states(rest, CHAINS, SWEEPS, rng))[:, : free.sum()]
+        rest, _ = self._rest(state, free)
+        return list(cooled_states(rest, CHAINS, SWEEPS, rng)[:, : free.sum()])
 
     def expect(
         self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
@@ -265,7 +272,7 @@ class Answers:
                 return self._sampled(rng, n_samples) if n_samples is not None else self.expect(rng, "exact")
             except TooExpensiveError:
                 return self._sampled(rng, n_samples)
-        expectation: Any = EXPECTATIONS.create(method) if isinstance(method, str) else method
+        expectation: Expectation = EXPECTATIONS.create(method) if isinstance(method, str) else method
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
@@ -278,6 +285,11 @@ class Answers:
         return self.expect(rng, "tempering", n_samples) if few or seen["r_hat"] > limits.max_r_hat else found
 
 
+def discrete(model: Model[Family]) -> Model[DiscreteFamily]:
+    """Return the model, whose family is one of discrete variables."""
+    return cast("Model[DiscreteFamily]", model)
+
+
 def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
     """Return complete rows as data with the columns of other data."""
     number = np.arange(len(states))
@@ -288,11 +300,11 @@ def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
     """Return annealing with the numbers that are given and its own for the others."""
     if n_samples is not None:
         n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
-    settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
+    settings = {"n_walkers": n_samples, "betas": betas}
     return Annealing(**{name: value for name, value in settings.items() if value is not None})
 
 
-def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
+def _with_samples(expectation: Any, method: object, n_samples: int) -> Expectation:
     """Return the expectation with so many samples in a call.
 
     As many chains as each has draws, but no more than its own number: many chains make the standard error reliable,
@@ -309,11 +321,22 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
     return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
 
 
-def values_of(domain: AnyDomain, n_variables: int) -> list[tuple[Any, ...]]:
-    """Return what each variable of a domain can be, in the order of the codes."""
-    if isinstance(domain, Domain):
-        return [(domain.low, domain.high)] * n_variables
-    return [tuple(range(size)) for size in domain.cardinalities(n_variables)]
+def values_of(variables: Variables) -> list[tuple[int, ...]]:
+    """Return what each hidden variable can be, in the order of the codes: whole scores, or the codes themselves."""
+    if variables.scores is None:
+        return [tuple(range(size)) for size in variables.sizes]
+    return [tuple(map(int, scores)) for scores in variables.scores]
+
+
+def _values_at(variables: Variables, codes: np.ndarray) -> np.ndarray:
+    scored = variables.scores is not None and len(variables) > 0
+    return variables.scores_of(codes).astype(np.int8) if scored else codes
+
+
+def likeliest(probabilities: np.ndarray) -> np.ndarray:
+    """Return the most probable code of each cell, given probabilities as `Answers.cell_probabilities` has them."""
+    codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
+    return codes.astype(np.int8)
 
 
 def by_value(flat: np.ndarray, sizes: Sequence[int] | np.ndarray) -> np.ndarray:

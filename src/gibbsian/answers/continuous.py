@@ -1,8 +1,8 @@
-"""Answers about fields of real variables."""
+"""Answers about potentials of real variables."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,19 +13,22 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
+from gibbsian.models.base import Model
+from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.samplers import Gibbs, draw
 
 
-@ANSWERS.register("continuous-field")
-class ContinuousAnswers(Answers):
-    """Answers about one field of real variables; integrals are sums over the nodes of its domain.
+@ANSWERS.register("quadrature")
+class ContinuousAnswers(Answers[QuadratureFamily]):
+    """Answers about one density of real variables; integrals are sums over the nodes of its rule.
 
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
     >>> box = gb.domain.Continuum("interval", -1.0, 1.0)
-    >>> field = gb.models.PotentialField.build(["product"], gb.graphs.complete(2), box, theta=[3.0])
-    >>> rows, _ = gb.answers.answers_about(field).sample(1000, np.random.default_rng(0))
+    >>> family = gb.models.QuadratureFamily.build(["product"], gb.models.Quadrature.of(box, 2), gb.graphs.complete(2))
+    >>> answers = gb.answers.answers_about(gb.Model(family, np.array([3.0])))
+    >>> rows, _ = answers.sample(1000, np.random.default_rng(0))
     >>> bool((rows[:, 0] * rows[:, 1]).mean() > 0.3)
     True
     """
@@ -45,9 +48,10 @@ class ContinuousAnswers(Answers):
 
     def log_partition_interval(self, *args: Any, **settings: Any) -> LogPartitionInterval:
         """Return log Z between two sides, by annealing over the nodes there and back."""
-        return Answers(self.model.discretised).log_partition_interval(*args, **settings)
+        nodes = self.model.family.discretised(self.model.theta)
+        return Answers(nodes).log_partition_interval(*args, **settings)
 
-    def log_evidence_interval(self, data: Dataset, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+    def log_evidence_interval(self, data: Dataset, *_: object) -> tuple[np.ndarray, np.ndarray]:
         """Return the log-evidence, which is exact, twice."""
         evidence = self.log_evidence(data)
         return evidence, evidence
@@ -67,10 +71,10 @@ class ContinuousAnswers(Answers):
                 state[holes] = exact(self._given(state, holes)).means
         return states
 
-    def _given(self, state: np.ndarray, holes: np.ndarray) -> Any:
-        """The field of the missing cells of a row given the others."""
+    def _given(self, state: np.ndarray, holes: np.ndarray) -> Model[QuadratureFamily]:
+        """The density of the missing cells of a row given the others."""
         held = np.flatnonzero(~holes)
-        return self.model.given(held, state[held]).at(self.model.theta)[0] if held.size else self.model
+        return self.model.given(held, state[held])[0] if held.size else self.model
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the row of largest density that has the `free` cells anew: climbed to from the best nodes."""
@@ -82,7 +86,7 @@ class ContinuousAnswers(Answers):
         bound = np.inf if free.any() else log_density
         return Modes.one(row, log_density, bound, "a climb from the best nodes" if free.any() else "given")
 
-    def joint(self) -> Any:
+    def joint(self) -> NoReturn:
         """Refuse: tables are for values that can be listed."""
         raise ArgumentError(
             "real numbers have densities and no probabilities of single values",
@@ -90,12 +94,11 @@ class ContinuousAnswers(Answers):
         )
 
 
-def _climbed(model: Any, search: Search) -> np.ndarray:
+def _climbed(model: Model[QuadratureFamily], search: Search) -> np.ndarray:
     """Climb the density from the best combination of nodes, which is exact or annealed."""
     from scipy.optimize import minimize
 
-    domain, nodes = model.domain, model.discretised
-    flat = nodes.replace(nodes.theta - model.structure.base)  # densities, not masses of cells
-    start = domain.nodes[search.of_model(flat)[0]]
-    ends = [(domain.low, domain.high) if domain.bounded else (None, None)] * start.size
+    support, at_nodes = model.family.variables.support, Model(model.family.at_nodes, model.theta)
+    start = support.nodes[search.of_model(at_nodes)[0]]
+    ends = [(support.low, support.high) if support.bounded else (None, None)] * start.size
     return minimize(lambda x: -float(model.log_weights(x[None])[0]), start, method="L-BFGS-B", bounds=ends).x

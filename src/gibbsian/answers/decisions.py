@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset
-from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.log_tables import digits
 from gibbsian.startup import softmax
@@ -22,8 +22,18 @@ from gibbsian.startup import softmax
 MOST_COMBINATIONS = 2**12
 
 
+class CellAnswers(Protocol):
+    """Answers about the cells of rows."""
+
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the probabilities of the values of each cell given the present cells of its distinct row."""
+
+    def log_evidence(self, data: Dataset) -> np.ndarray:
+        """Return ``log P + log Z`` of the present cells of each distinct row."""
+
+
 def column_probabilities(
-    answers: Any, data: Dataset, columns: np.ndarray, rng: np.random.Generator
+    answers: CellAnswers, data: Dataset, columns: np.ndarray, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Return for each column the probabilities of its values given the present cells of each distinct row."""
     sizes, cells = _sizes(data, columns), answers.cell_probabilities(data, rng)
@@ -32,12 +42,12 @@ def column_probabilities(
     return [cells[:, j, :size] for j, size in zip(columns, sizes, strict=True)]
 
 
-def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.ndarray:
+def joint_probabilities(answers: CellAnswers, data: Dataset, columns: np.ndarray) -> np.ndarray:
     """Return the probabilities of all combinations of values, the last column's changing fastest.
 
     The log-evidence of a row is asked for with each of them in turn.
     """
-    combinations = data.domain.take(columns).from_codes(_digits(data, columns))  # as states write them
+    combinations = _digits(data, columns)
     shown = np.asarray(data.missing).copy()
     shown[:, columns] = False
     logs = np.empty((data.n_states, len(combinations)))
@@ -49,7 +59,11 @@ def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.
 
 
 def decided_codes(
-    answers: Any, data: Dataset, columns: np.ndarray, losses: Any, rng: np.random.Generator
+    answers: CellAnswers,
+    data: Dataset,
+    columns: np.ndarray,
+    losses: Any,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return the numbers of the values that are decided for each column of each distinct row."""
     if isinstance(losses, str):
@@ -60,7 +74,7 @@ def decided_codes(
     return np.column_stack([bayes_decision(p, loss) for p, loss in zip(found, _each(losses, found), strict=True)])
 
 
-def bayes_decision(probabilities: np.ndarray, losses: Any = None) -> np.ndarray:
+def bayes_decision(probabilities: np.ndarray, losses: ArrayLike | None = None) -> np.ndarray:
     """Return the decision of least expected loss for each row of probabilities; ties go to the first.
 
     Parameters
@@ -87,7 +101,7 @@ def bayes_decision(probabilities: np.ndarray, losses: Any = None) -> np.ndarray:
     return (probabilities @ matrix).argmin(axis=1)
 
 
-def _each(losses: Any, found: Sequence[np.ndarray]) -> Sequence[Any]:
+def _each(losses: Any, found: Sequence[np.ndarray]) -> Sequence[ArrayLike | None]:
     """Return a loss for each column; a single matrix belongs to a single column."""
     if losses is None or (len(found) == 1 and np.ndim(losses) == 2):
         return [losses] * len(found)
@@ -97,7 +111,7 @@ def _each(losses: Any, found: Sequence[np.ndarray]) -> Sequence[Any]:
 
 
 def _sizes(data: Dataset, columns: np.ndarray) -> list[int]:
-    if isinstance(data.domain, Reals):
+    if data.variables.real:
         raise ArgumentError(
             "columns of real numbers have no values to decide between", "ask `impute` for their means given the others"
         )

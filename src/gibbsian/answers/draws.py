@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.chains import summaries
-from gibbsian.samplers import BlockGibbs, as_sampler, draw
+from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.samplers import BlockGibbs, Sampler, as_sampler, draw
 from gibbsian.samplers.bridges import COLUMNS, TemperedColumns
 from gibbsian.samplers.layer_paths import LayerPath
 from gibbsian.samplers.paths import Path
@@ -23,7 +22,9 @@ MAX_R_HAT = 1.2
 LEAST_ROUNDS = 200
 
 
-def watched_draws(model: Any, n_samples: int, rng: np.random.Generator, method: str = "auto") -> np.ndarray:
+def watched_draws(
+    model: Model[DiscreteFamily], n_samples: int, rng: np.random.Generator, method: str = "auto"
+) -> np.ndarray:
     """Draw states of a model by chains; ``"auto"`` tempers them where Gibbs chains from random states do not agree.
 
     A named sampler is kept to, with a warning there.
@@ -37,7 +38,7 @@ def watched_draws(model: Any, n_samples: int, rng: np.random.Generator, method: 
     return draws.reshape(-1, model.n_variables)[:n_samples]
 
 
-def _r_hat(model: Any, sampler: Any, rng: np.random.Generator) -> float:
+def _r_hat(model: Model[DiscreteFamily], sampler: Sampler, rng: np.random.Generator) -> float:
     """R-hat of chains from random states; what they were in the first half may be the start."""
     chains, seen = sampler.init(model, N_CHAINS, rng), []
     for _ in range(LOOKS):
@@ -53,7 +54,7 @@ def warn_of(r_hat: float) -> None:
         notify(MixingWarning(reason, "use `method='auto'`, which tempers such chains"))
 
 
-def tempered_draws(model: Any, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def tempered_draws(model: Model[DiscreteFamily], n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Draw states of a model by tempered chains, and warn where their columns do not agree either."""
     return _tempered(variable_path(model), n_samples, rng)
 

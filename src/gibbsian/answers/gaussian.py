@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
-from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional, patterns
+from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional
+from gibbsian.models.rows import patterns_of
 from gibbsian.objectives.gaussian import GaussianModel
 from gibbsian.startup import ndtr
 
@@ -35,7 +37,7 @@ class GaussianAnswers:
         """Return log Z."""
         return self.family.log_partition(self.model.theta)
 
-    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+    def expect(self, rng: np.random.Generator, method: object = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics, in standard units."""
         _require_exact(method)
         mean = self.family.expected_statistics(self.model.theta)
@@ -72,7 +74,7 @@ class GaussianAnswers:
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their conditional means."""
         states = np.array(data.states, dtype=np.float64)
-        for rows, holes in patterns(data.missing, data.states.shape):
+        for rows, holes in patterns_of(data.states, data.missing):
             states[np.ix_(rows, np.flatnonzero(holes))] = self.conditional(states[rows], holes)[0]
         return states
 
@@ -82,10 +84,10 @@ class GaussianAnswers:
         carry, left = conditional(covariance, holes)
         return mean[holes] + (states[:, ~holes] - mean[~holes]) @ carry, left
 
-    def _parts(self, data: Dataset) -> Any:
+    def _parts(self, data: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Yield rows with the same present cells: these, how far they are from the mean, and their own precision."""
         mean, covariance, _ = self.family.solve(self.model.theta)
-        for rows, holes in patterns(data.missing, data.states.shape):
+        for rows, holes in patterns_of(data.states, data.missing):
             apart = (self.family.standard(data.states[rows]) - mean)[:, ~holes]
             yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])
 
@@ -96,20 +98,20 @@ class GaussianAnswers:
         logs = self.model.log_weights(states)
         return Modes(states, logs, logs, ("conditional means",) * len(states), log_partition=self.log_partition())
 
-    def joint(self) -> Any:
+    def joint(self) -> NoReturn:
         """Refuse: tables are for values that can be listed."""
         raise ArgumentError(
             "real numbers have densities and no probabilities of single values",
             "ask `conditional` for means and covariances, and `score_samples` for densities",
         )
 
-    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return none."""
         return {}
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(
-        self, n_samples: int, rng: np.random.Generator, method: str = "auto", given: Any = None
+        self, n_samples: int, rng: np.random.Generator, method: str = "auto", given: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows, which have no hidden units; of a row `given` its missing cells (NaN) are drawn."""
         _require_exact(method)
@@ -128,6 +130,6 @@ class GaussianAnswers:
         return rows, np.empty((n_samples, 0))
 
 
-def _require_exact(method: Any) -> None:
+def _require_exact(method: object) -> None:
     if method not in ("auto", "exact"):
         raise ArgumentError("is not known", "a Gaussian is exact, leave it out", argument="method", value=method)

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from gibbsian.answers.about import ANSWERS
-from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like
-from gibbsian.answers.base import values_of as domain_values
+from gibbsian.answers.base import Answers, annealing_of, by_value
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
-from gibbsian.answers.modes import Modes, Search, climbed
+from gibbsian.answers.modes import Modes, Rounds, Search, climbed
+from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.evidence import EvidenceInterval
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.estimate import Estimate
+from gibbsian.expectations import Expectation
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
-from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
-from gibbsian.inference.layer_missing import LayerRowSums, layer_evidence
+from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.inference.layer_pseudolikelihood import column_costs, conditional_costs, log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
-from gibbsian.models.family import Model, Units
-from gibbsian.models.layers.units import columns_of, count_states, domain_of, states_of, value_tables, values_of
-from gibbsian.models.tables import MarkovRandomField
+from gibbsian.inference.posterior import log_evidence, split_rows
+from gibbsian.models.base import DiscreteFamily, Model, Units
+from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import codes_of, columns_of, count_states, value_tables
+from gibbsian.models.variables import Variables
 from gibbsian.resources import spans
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
-from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
+from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath, filled_values
 from gibbsian.settings import Setting, check_value
 from gibbsian.startup import log_softmax
+
+if TYPE_CHECKING:
+    from gibbsian.inference.layer_sums import LayerSumAnswers
 
 # "auto" samples exactly where listing a layer takes no longer.
 QUICK_SECONDS = 2.0
@@ -65,54 +71,54 @@ _N_STEPS = Setting("Steps of each chain.", "whole", low=1)
 _N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 
-class LayerAnswers(Answers):
+class LayerAnswers(Answers[StackFamily]):
     """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
 
     most_listed = 2.0**18
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Model[StackFamily]):
         super().__init__(model)
-        self.layers: tuple[Any, ...] = model.family.layers
+        self.layers: tuple[Units, ...] = model.family.layers
         # the sums over several hidden layers are long, and real numbers have no list of values
         self.has_conditionals = len(self.layers) == 2 and not self.layers[0].variables.real
 
-    def conditional_costs(self, data: Dataset, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    def conditional_costs(self, codes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
         """Return the costs of changing each column of complete rows, hidden units summed out."""
-        values = values_of(self.layers[0], states)
-        return *column_costs(self.model, values), self.model.family.log_evidence(self.model.theta, values)
+        return *column_costs(self.model, self._values(codes)), self._log_weights(codes)
 
-    def _log_weights(self, states: np.ndarray) -> np.ndarray:
+    def _values(self, codes: np.ndarray) -> np.ndarray:
+        """Return the values of rows of the visible layer."""
+        return np.asarray(self.layers[0].encode(codes), np.float64)
+
+    def _log_weights(self, codes: np.ndarray) -> np.ndarray:
         """Return ``log P + log Z`` of rows, hidden units summed out exactly."""
-        return self.model.family.log_evidence(self.model.theta, values_of(self.layers[0], states))
+        return self.model.family.log_evidence(self.model.theta, self._values(codes))
 
     # -- log Z --------------------------------------------------------------------------------------------------------
-    def _way(self, data: Dataset | None, rng: np.random.Generator) -> Any:
+    def _way(self, data: Dataset | None, rng: np.random.Generator) -> LayerPath:
         """Return the path from units with the base rates of data, or of walkers to the machine."""
         return layer_path(self.model, "chains" if data is None else self._base(data), rng=rng)
 
-    def _base(self, data: Dataset) -> Any:
+    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
         """Where annealing starts, given data."""
         return data
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return ``log P + log Z`` of the present cells of each distinct row, all else summed out exactly."""
-        return layer_evidence(self.model, data)
+        return log_evidence(self.model, data)
 
     def log_evidence_interval(
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
     ) -> EvidenceInterval:
         """Return the same between two sides: rows that lack too many cells to sum over are annealed."""
-        holes = data.holes
-        sums = LayerRowSums(self.model)
-        near = np.array([sums.in_reach(row) for row in holes])
+        light, together, heavy = split_rows(self.model.family, data.states, data.missing)
         lower = np.empty(data.n_states)
-        if near.any():
-            kept = rows_like(data, data.states[near])
-            lower[near] = self.log_evidence(replace(kept, missing=None if data.missing is None else holes[near]))
+        if len(light):
+            lower[light] = together.log_evidence(self.model.theta)
         upper, annealing = lower.copy(), annealing_of(n_samples, EVIDENCE_BETAS if betas is None else betas)
-        for state in np.flatnonzero(~near):
-            rest, constant = self._rest(data, data.states[state], holes[state])
+        for state in heavy:
+            rest, constant = self._rest(data.states[state], data.holes[state])
             found = log_partition_interval(rest, "gibbs", annealing, rng, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
         return EvidenceInterval(lower, upper)
@@ -177,12 +183,15 @@ class LayerAnswers(Answers):
         values = 2.0 * hidden - 1.0 if self.layers[1].kind == "spin" else hidden
         return shares_of(self.layers[0], self.model.family.means(self.model.parts, 0, [None, values]))
 
+    def _hidden_parts(self) -> list[Variables]:
+        return [layer.variables for layer in self.layers[1:]]
+
     def hidden_groups(self) -> list[range]:
         """Return which hidden units are given together: those of all layers, or of the lowest."""
         return [*super().hidden_groups(), range(self.layers[1].n_units)]
 
     def visible_given_hidden(
-        self, codes: np.ndarray, group: range, n_visible: int, ask: Any
+        self, codes: np.ndarray, group: range, n_visible: int, ask: Callable[[], Queries]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ``P(column | lowest hidden layer)``, exactly: layers above do not count; means of real columns."""
         visible, lowest = self.layers[:2]
@@ -191,18 +200,15 @@ class LayerAnswers(Answers):
         found = means if visible.variables.real else cell_shares(self.layers[0], means)
         return found, np.zeros_like(found)
 
-    def joint(self) -> Any:
+    def joint(self) -> Model[DiscreteFamily]:
         """Return the model of the units of all layers, from the lowest."""
         return self.model.family.joint(self.model.theta)
 
-    def _hidden_values(self) -> list[tuple[Any, ...]]:
-        return [values for layer in self.layers[1:] for values in domain_values(domain_of(layer), layer.n_units)]
-
-    def gibbs(self, states: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the hidden units given states of the visible ones and back, so many times."""
-        values, sampler = [values_of(self.layers[0], states)], BlockGibbs()
-        chains, _ = sampler.step(self.model, sampler.init(self.model, len(states), rng, values), rng, n_steps)
-        return states_of(self.layers[0], chains.values[0])
+    def gibbs(self, codes: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the hidden units given rows of the visible ones and back, so many times."""
+        sampler = BlockGibbs()
+        begun = sampler.init(self.model, len(codes), rng, [self._values(codes)])
+        return codes_of(self.layers[0], sampler.step(self.model, begun, rng, n_steps)[0].values[0])
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(
@@ -213,10 +219,10 @@ class LayerAnswers(Answers):
         n_steps: int | None = None,
         start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw states of the columns and of the hidden units.
+        """Draw rows of codes and values of the hidden units.
 
         ``"exact"`` lists one side of the layers; ``"gibbs"`` runs a chain for each row, of `n_steps` steps from visible
-        states `start`; ``"auto"`` is exact where that is quick and nothing is said of chains.
+        rows `start`; ``"auto"`` is exact where that is quick and nothing is said of chains.
         """
         if method not in ("auto", "exact", "gibbs"):
             raise ArgumentError("is not known", "use one of auto, exact, gibbs", argument="method", value=method)
@@ -227,7 +233,7 @@ class LayerAnswers(Answers):
             raise ArgumentError("`n_steps` and `start` belong to `method='gibbs'`", "leave them out")
         quick = not chains_asked and is_affordable(self.model.family, QUICK_SECONDS)
         if method == "exact" or (method == "auto" and quick):
-            answers: Any = exact(self.model, instead="draw with `method='gibbs'`")
+            answers = cast("LayerSumAnswers", exact(self.model, instead="draw with `method='gibbs'`"))
             layers = answers.sample_layers(n_samples, rng)
         else:
             burn_in = self._burn_in(SAMPLE_STEPS if n_steps is None else n_steps)
@@ -243,14 +249,14 @@ class LayerAnswers(Answers):
                 even = top.family.spread_side(0, path.units.split(flat, 0))
                 every = top.family.draw_side(top.parts, 1, even, rng)
                 layers = self.model.family.draw_below(self.model.theta, every, rng)
-        visible, *hidden = (states_of(layer, part) for layer, part in zip(self.layers, layers, strict=True))
-        return visible, np.hstack(hidden)
+        visible, *hidden = map(codes_of, self.layers, layers)
+        return visible, self._told(np.hstack(hidden))
 
     def _burn_in(self, n_steps: int) -> int:
         """Steps before the one that ends at the draw."""
         return n_steps
 
-    def _chains_agree(self, rng: np.random.Generator, method: str) -> bool:
+    def _chains_agree(self, rng: np.random.Generator, method: object) -> bool:
         """Whether chains from units without fields agree; where they were asked for, a warning says if they do not."""
         r_hat = layer_r_hat(layer_path(self.model, "uniform", "hidden"), rng)
         if method != "auto":
@@ -259,11 +265,11 @@ class LayerAnswers(Answers):
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the most probable row that has the `free` cells anew."""
-        if data.domain.name != "real" or joint:
+        if not data.variables.real or joint:
             return super().mode_of(data, state, free, search, joint)
         return self._peak(state, free, search)
 
-    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+    def _rounds(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Rounds | None:
         """Cool the units of both layers, then let the rows climb, hidden units summed out.
 
         Rows go to the likelier value of each cell given the hidden means, where they are no less probable, and at last
@@ -272,21 +278,19 @@ class LayerAnswers(Answers):
         visible, family, parts = self.layers[0], self.model.family, self.model.parts
         if not visible.variables.two_valued:
             return None
-        rest, _ = self._rest(data, state, free)
+        rest, _ = self._rest(state, free)
         middle = 0.0 if visible.kind == "spin" else 0.5
 
         def step(v: np.ndarray) -> np.ndarray:
             above = family.means(parts, 0, family.means_of_side(parts, 1, [v, None])) > middle
-            return np.where(free, visible.encode(above), v)
+            return np.where(free, visible.encode(above.astype(np.int8)), v)
 
         def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
-            rows = np.repeat(data.domain.to_codes(state[None]), n_chains, axis=0)
-            rows[:, free] = rest.domain.to_codes(cooled_states(rest, n_chains, n_sweeps, rng))[:, : free.sum()]
-            values = climbed(step, np.asarray(visible.encode(rows), dtype=np.float64))
-            rows = data.domain.to_codes(states_of(visible, values))
-            rows = np.unique(rows, axis=0)
+            rows = np.repeat(state[None], n_chains, axis=0)
+            rows[:, free] = cooled_states(rest, n_chains, n_sweeps, rng)[:, : free.sum()]
+            rows = np.unique(codes_of(visible, climbed(step, self._values(rows))), axis=0)
             while True:
-                gains = -conditional_costs(self.model, np.asarray(visible.encode(rows), dtype=np.float64))[:, free]
+                gains = -conditional_costs(self.model, self._values(rows))[:, free]
                 better = np.flatnonzero(gains.max(axis=1) > STILL)
                 if not better.size:
                     return rows[:, free]
@@ -313,13 +317,9 @@ class LayerAnswers(Answers):
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
         return self._log_weights(data.states)
 
-    def _hidden_of(self, codes: np.ndarray, n_visible: int) -> np.ndarray:
-        layers = self.layers[1:]
-        ends = n_visible + np.cumsum([layer.n_units for layer in layers])
-        parts = np.split(codes, [n_visible, *ends[:-1]], axis=1)[1:]
-        return np.hstack([domain_of(layer).from_codes(part) for layer, part in zip(layers, parts, strict=True)])
-
-    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+    def expect(
+        self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
+    ) -> Estimate:
         """Return the expected statistics in the layout of theta: exact where possible, else over block Gibbs chains."""
         if method not in ("auto", "exact", "gibbs", "monte-carlo"):
             raise ArgumentError("is not for layers", "use one of auto, exact, gibbs", argument="method", value=method)
@@ -348,7 +348,7 @@ class LayerAnswers(Answers):
 
 
 @ANSWERS.register("stack")
-def stack_answers(model: Model[Any]) -> LayerAnswers:
+def stack_answers(model: Model[StackFamily]) -> LayerAnswers:
     """Return the answers about a restricted machine, or about a deep one where there are more layers."""
     return (LayerAnswers if len(model.family.layers) == 2 else DeepAnswers)(model)
 
@@ -358,7 +358,7 @@ class DeepAnswers(LayerAnswers):
 
     most_listed = 2.0**14
 
-    def _base(self, data: Dataset) -> Any:
+    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
         """Return independent units with the rates of all layers given rows of data, by mean field."""
         some = np.arange(data.n_states)
         if data.n_states > ROWS_FOR_RATES:
@@ -441,7 +441,7 @@ class DeepAnswers(LayerAnswers):
     def _burn_in(self, n_steps: int) -> int:
         return n_steps - 1
 
-    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+    def _rounds(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> None:
         return None
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
@@ -459,7 +459,9 @@ class DeepAnswers(LayerAnswers):
 class NetworkAnswers(DeepAnswers):
     """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine."""
 
-    def _base(self, data: Dataset) -> Any:
+    model: Model[BeliefNetworkFamily]  # type: ignore[assignment]
+
+    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
         return "chains"
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
@@ -471,20 +473,20 @@ class NetworkAnswers(DeepAnswers):
         completions = self._completions(data)
         return np.logaddexp.reduceat(self._of_complete(completions.states), completions.starts)
 
-    def _of_complete(self, states: np.ndarray) -> np.ndarray:
+    def _of_complete(self, codes: np.ndarray) -> np.ndarray:
         terms = self._hidden_states() * sum(layer.width for layer in self.layers[1:])
         if self._hidden_states() <= SCORE_STATES and terms <= MOST_TERMS:
-            return self._log_weights(states)
-        bounds, errors = recognition_bounds(self.model, states, SCORE_DRAWS, SCORE_SEED, common=True)
+            return self._log_weights(codes)
+        bounds, errors = recognition_bounds(self.model, codes, SCORE_DRAWS, SCORE_SEED, common=True)
         return bounds - 2.0 * errors
 
     def _completions(self, data: Dataset) -> Completions:
         """All ways to fill the missing cells of each distinct row, where there are few."""
         self._require_few(data)
-        return complete_in_all_ways(data.domain, data.states, data.missing)
+        return enumerate_completions(data.variables, data.states, data.missing)
 
     def _require_few(self, data: Dataset) -> None:
-        most = count_completions(data.domain, data.missing, data.n_states).max(initial=1.0)
+        most = count_completions(data.variables, data.missing, data.n_states).max(initial=1.0)
         if most > SCORE_STATES:
             raise TooExpensiveError(
                 f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
@@ -505,7 +507,7 @@ class NetworkAnswers(DeepAnswers):
     def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Return the means of all layers, each given the means of the one below, averaged over completions of a row."""
         completions = self._completions(data)
-        parts = self.model.family.upward_means(self.model.theta, values_of(self.layers[0], completions.states))
+        parts = self.model.family.upward_means(self.model.theta, self._values(completions.states))
         if not data.has_missing:
             return tuple(parts)
         weights = self._of_complete(completions.states)
@@ -513,7 +515,7 @@ class NetworkAnswers(DeepAnswers):
         shares = np.exp(weights - totals[completions.row])[:, None]
         return tuple(np.add.reduceat(shares * part, completions.starts, axis=0) for part in parts)
 
-    def joint(self) -> MarkovRandomField:
+    def joint(self) -> Model[TablesFamily]:
         """Return all units as a Markov random field: every directed unit has a table with the whole layer above."""
         units = spans(layer.n_units for layer in self.layers)
         pairs = list(zip(self.layers[:-2], self.layers[1:-1], strict=True))
@@ -532,30 +534,32 @@ class NetworkAnswers(DeepAnswers):
             for unit, (table, at) in enumerate(each):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
                 tables[scope] = log_softmax(table @ fields[:, at].T, axis=0).reshape(len(table), *sizes)
-        for factor in network.top.joint(network.top_theta(self.model.theta)).factors().factors:
+        top = network.top.joint(network.top_theta(self.model.theta))
+        for factor in top.family.factors(top.theta).factors:
             scope = tuple(units[-2].start + node for node in factor.nodes)
             tables[scope] = tables.get(scope, 0.0) + factor.table
-        every = network.variables.sizes
-        return MarkovRandomField.build(tables, len(every), Categories(every))
+        return TablesFamily.model(tables, Variables.categories(network.variables.sizes))
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
         return self._of_complete(data.states)
 
-    def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
+    def _bound(self, state: np.ndarray, free: np.ndarray) -> float:
         """Log Z of the top machine, where it is in reach: no probability is above one."""
         return self.log_partition() if is_affordable(self.model.family) else np.inf
 
-    def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+    def _starts(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Sequence[np.ndarray]:
         return ()
 
-    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+    def expect(
+        self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
+    ) -> Estimate:
         """Refuse: the directed layers have no expected statistics in the layout of theta."""
         raise ArgumentError(
             "a belief network has no moments in the layout of its parameters", "use a DeepBoltzmannMachine"
         )
 
 
-def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:
+def asked_exactly(exactly: object, n_samples: int | None, betas: int | None) -> bool | None:
     """Return whether a sum is insisted on, ruled out, or left open, after a check of what annealing is given."""
     if exactly is not None and not isinstance(exactly, bool | np.bool_):
         raise ArgumentError("must be True, False or None", argument="exact", value=exactly)

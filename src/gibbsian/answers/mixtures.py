@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
 from gibbsian.answers.about import ANSWERS, answers_about
-from gibbsian.answers.base import Answers, by_value
+from gibbsian.answers.base import Answers, by_value, likeliest, rows_like
 from gibbsian.answers.modes import Modes, Search, climbed, modes_of_rows
 from gibbsian.backends.classes import nearest, over_blocks, responsibilities
 from gibbsian.data import Dataset
-from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.graphs import Graph
 from gibbsian.inference import exact
-from gibbsian.models import PottsModel
-from gibbsian.models.mixtures.base import WeightedRows, log_shares, rows_of
-from gibbsian.models.tables import MarkovRandomField
+from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.mixtures.base import ExponentialMixtureFamily, WeightedSample, log_shares
+from gibbsian.models.mixtures.of_models import MixtureOfFamily
+from gibbsian.models.scopes import Scopes
+from gibbsian.models.variables import Variables
 from gibbsian.startup import logsumexp
 
 
@@ -29,11 +30,11 @@ class MixtureAnswers:
 
     Parameters
     ----------
-    model : Mixture
+    model : Model of a mixture
         What is asked about.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Model[ExponentialMixtureFamily]):
         self.model = model
 
     @property
@@ -50,10 +51,10 @@ class MixtureAnswers:
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return self.model.family.n_columns
+        return len(self.model.family.columns)
 
     def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
-        """Return ``log P(x, class)`` of whole rows, written as those of a data set."""
+        """Return ``log P(x, class)`` of whole rows, with the columns of a data set."""
         return self.model.family.log_joint(self.model.theta, x)
 
     def log_partition(self) -> float:
@@ -64,7 +65,7 @@ class MixtureAnswers:
     def log_joint(self, data: Dataset) -> np.ndarray:
         """Return ``log P(x, class)`` of each distinct row and class, missing cells integrated out."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.model.family.log_joint(self.model.theta, rows_of(data), data.missing)
+            scores = self.model.family.log_joint(self.model.theta, data.states, data.missing)
         lost = np.asarray(~(scores < np.inf).all(axis=1))
         if lost.any():
             row = int(np.flatnonzero(lost[data.row_of])[0])
@@ -97,7 +98,7 @@ class MixtureAnswers:
         return self.class_probabilities(data)
 
     # -- queries ------------------------------------------------------------------------------------------------------
-    def joint(self) -> MarkovRandomField:
+    def joint(self) -> Model[TablesFamily]:
         """Return the model of the columns and, as the last variable, the class; refuse where columns are numbers."""
         if self.is_real:
             raise ArgumentError(
@@ -106,17 +107,17 @@ class MixtureAnswers:
             )
         return with_class(self.model.theta[: self.model.family.n_components], self._parts())
 
-    def _parts(self) -> list[Any]:
+    def _parts(self) -> Sequence[Model[DiscreteFamily]]:
         """Return the model of each class: independent columns."""
-        family, graph = self.model.family, Graph(self.n_columns, np.empty((0, 2), np.int64))
-        logs = [np.split(own, family.starts[1:-1]) for own in self._natural()]
-        return [PottsModel.build(graph, own, [], Categories(family.columns.sizes)) for own in logs]
+        columns = [(i,) for i in range(self.n_columns)]
+        family = TablesFamily(Scopes(columns, self.n_columns), self.model.family.columns)
+        return [Model(family, own) for own in self._natural()]
 
     def _natural(self) -> np.ndarray:
         """Return the natural parameters of each class."""
         return self.model.family.natural(self.model.theta, False)[0]
 
-    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return the classes."""
         name = "class"
         while name in names:
@@ -143,8 +144,8 @@ class MixtureAnswers:
         shaped, known = by_value(flat, np.array(self.model.family.columns.sizes)), ~data.holes
         rows, columns = np.nonzero(known)
         shaped[known] = 0.0
-        shaped[rows, columns, data.codes[known]] = 1.0
-        return shaped[:, :, 1] if data.domain.two_valued else shaped
+        shaped[rows, columns, data.states[known].astype(np.intp)] = 1.0
+        return shaped[:, :, 1] if data.coding.domain.two_valued else shaped
 
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing numbers at their mean and missing labels at the most probable one."""
@@ -152,9 +153,7 @@ class MixtureAnswers:
             if data.missing is None:
                 return data.states
             return np.where(data.missing, self.cell_means(data), data.states)
-        probabilities = self.cell_probabilities(data, rng)
-        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
-        return data.domain.from_codes(codes)
+        return likeliest(self.cell_probabilities(data, rng))
 
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row given its present cells."""
@@ -162,7 +161,7 @@ class MixtureAnswers:
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
-        """Draw states and their classes."""
+        """Draw rows and their classes."""
         if method not in ("auto", "exact"):
             raise ArgumentError(
                 "is not known", "a mixture is sampled exactly, leave it out", argument="method", value=method
@@ -185,23 +184,18 @@ class MixtureAnswers:
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the row of largest density that has the `free` cells anew."""
-        x = state if self.is_real else data.domain.to_codes(state)
-        peaks, gaps = self._peaks(x, free, data, search)
+        peaks, gaps = self._peaks(state, free, data, search)
         scores = self._scores(peaks, data).diagonal()
         if joint:
             best = int(scores.argmax())
-            peak = peaks[best] if self.is_real else data.domain.from_codes(peaks[best])
-            return Modes.one(peak, scores[best], (scores + gaps).max(), "the peak of each class", best)
+            return Modes.one(peaks[best], scores[best], (scores + gaps).max(), "the peak of each class", best)
         bound = float(logsumexp(scores + gaps))
-        rows = climbed(lambda points: self._higher(points, x, free), peaks)
+        rows = climbed(lambda points: self._higher(points, state, free), peaks)
         if not self.is_real:
-            domain = data.domain
-
-            def weigh(states: np.ndarray) -> np.ndarray:
-                return self._log_weights(domain.to_codes(states), data)
-
-            space = domain, state, free, self.most_listed
-            return search.of_rows(weigh, *space, lambda: bound, lambda: list(rows[:, free]))
+            space = self.model.family.columns.sizes, state, free, self.most_listed
+            return search.of_rows(
+                lambda x: self._log_weights(x, data), *space, lambda: bound, lambda: list(rows[:, free])
+            )
         search.require_one_peak()
         logs = self._log_weights(rows, data)
         return Modes.one(rows[logs.argmax()], float(logs.max()), bound, f"climbs from {len(rows)} classes")
@@ -224,18 +218,18 @@ class MixtureAnswers:
         shares = responsibilities(self.model.family.log_joint(self.model.theta, points))
         return np.where(free, self.model.family.peak(shares @ self._natural()), state)
 
-    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Any:
+    def expect(self, rng: np.random.Generator, method: object = "auto", n_samples: int | None = None) -> NoReturn:
         """Refuse: with the label summed out no statistics go with the parameters."""
         raise ArgumentError("a mixture is no exponential family of its columns", "ask for its parameters instead")
 
-    def log_partition_interval(self, *arguments: Any, **settings: Any) -> Any:
+    def log_partition_interval(self, *arguments: object, **settings: object) -> NoReturn:
         """Refuse: there is nothing to bracket."""
         raise ArgumentError("log Z of a mixture is zero", "leave `method`, `n_samples` and `betas` out")
 
     # -- criteria -----------------------------------------------------------------------------------------------------
     def log_likelihood(self, data: Dataset) -> tuple[float, float]:
         """Return the log-likelihood of the rows that count, and their weight."""
-        weights = WeightedRows.of(data).weights
+        weights = WeightedSample.of(data).weights
         kept = data.weights > 0
         return float(weights @ self.log_evidence(data)[kept]), float(weights.sum())
 
@@ -300,8 +294,10 @@ class KMeansAnswers(MixtureAnswers):
 class MixtureOfAnswers(MixtureAnswers):
     """Answers about a mixture of models of any family: what concerns cells is asked of the models."""
 
-    def __init__(self, model: Any):
-        super().__init__(model)
+    model: Model[MixtureOfFamily]  # type: ignore[assignment]
+
+    def __init__(self, model: Model[MixtureOfFamily]):
+        self.model = model
         self.models = model.family.models_at(model.theta)
         self.components = [answers_about(each) for each in self.models]
 
@@ -317,7 +313,7 @@ class MixtureOfAnswers(MixtureAnswers):
         return (scores if self.is_real else np.minimum(scores, 0.0)) + log_shares(weights)
 
     def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
-        return self.log_joint(_rows_like(data, x if self.is_real else data.domain.from_codes(x)))
+        return self.log_joint(rows_like(data, x))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         classes = self.model.family.draw_classes(self.model.theta, n, rng)
@@ -331,21 +327,19 @@ class MixtureOfAnswers(MixtureAnswers):
         """Return the probabilities of the values of each cell: those of the models, by class."""
         return self._shared(data, [component.cell_probabilities(data, rng) for component in self.components])
 
-    def _parts(self) -> list[Any]:
+    def _parts(self) -> Sequence[Model[DiscreteFamily]]:
         """Return the model of each class, columns first."""
         return [component.joint() for component in self.components]
 
-    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return the hidden variables of the models, and the classes."""
         own = self.components[0].hidden_variables(names)
         return own | super().hidden_variables([*names, *own])
 
     def _peaks(self, x: np.ndarray, free: np.ndarray, data: Dataset, search: Search) -> tuple[np.ndarray, np.ndarray]:
-        states = x[None] if self.is_real else data.domain.from_codes(x[None])
-        row = replace(_rows_like(data, states), missing=free[None])
+        row = replace(rows_like(data, x[None]), missing=free[None])
         found = [component.most_probable(row, search) for component in self.components]
-        peaks = np.array([one.rows[0] for one in found])
-        return peaks if self.is_real else data.domain.to_codes(peaks), np.array([one.gaps[0] for one in found])
+        return np.array([one.rows[0] for one in found]), np.array([one.gaps[0] for one in found])
 
     def _higher(self, points: np.ndarray, x: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Stay at the peaks of the models, which know no mean of several."""
@@ -362,20 +356,14 @@ class MixtureOfAnswers(MixtureAnswers):
         return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, told, strict=True))
 
 
-def _rows_like(data: Dataset, states: np.ndarray) -> Dataset:
-    """Return whole rows in the coding of a data set."""
-    n = len(states)
-    return replace(data, states=states, weights=np.ones(n), missing=None, row_of=np.arange(n), row_weights=None)
-
-
-def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
+def with_class(weights: np.ndarray, parts: Sequence[Model[DiscreteFamily]]) -> Model[TablesFamily]:
     """Return a mixture of models as one in which the class is the last variable, and every factor depends on it."""
-    graphs = [part.factors() for part in parts]
+    graphs = [part.family.factors(part.theta) for part in parts]
     sizes, k = graphs[0].cardinalities.tolist(), len(parts)
     shares = np.log(np.maximum(weights, np.finfo(float).tiny))
-    tables: dict[tuple[int, ...], Any] = {(len(sizes),): shares - [exact(part).log_partition for part in parts]}
+    tables: dict[tuple[int, ...], np.ndarray] = {(len(sizes),): shares - [exact(part).log_partition for part in parts]}
     for number, graph in enumerate(graphs):
         for factor in graph.factors:
             scope = (*factor.nodes, len(sizes))
             tables.setdefault(scope, np.zeros((*factor.table.shape, k)))[..., number] += factor.table
-    return MarkovRandomField.build(tables, len(sizes) + 1, Categories((*sizes, k)))
+    return TablesFamily.model(tables, Variables.categories((*sizes, k)))

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.backends.parallel import map_in_order
+from gibbsian.data import Dataset
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.resources import row_blocks
 from gibbsian.samplers.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 
@@ -31,6 +34,9 @@ CELLS_AT_ONCE = 2**20
 # Steps up a density, and when a step is none.
 MOST_STEPS, STILL = 1000, 1e-12
 
+Rounds = Callable[[int, int], np.ndarray]
+"""Makes a round of so many chains of so many sweeps, and returns where they end."""
+
 
 @dataclass(frozen=True, repr=False)
 class Modes(Shown):
@@ -39,7 +45,7 @@ class Modes(Shown):
     Parameters
     ----------
     rows : array of shape (n_rows, n_columns)
-        The states; from an estimator in the labels of its data.
+        The states, in codes; from an estimator in the labels of its data.
     log_weights : array of shape (n_rows,)
         Their unnormalised log-probabilities, or log-densities.
     bounds : array of shape (n_rows,)
@@ -48,7 +54,7 @@ class Modes(Shown):
     methods : tuple of str
         How each was found.
     hidden : array, default=None
-        The hidden units, or the class, where the joint state was asked for.
+        The values of the hidden units, or the class, where the joint state was asked for.
     log_partition : float, default=nan
         log Z, where it is in exact reach.
 
@@ -60,14 +66,14 @@ class Modes(Shown):
     ([[1, 1]], [True], [0.4])
     """
 
-    rows: Any
+    rows: np.ndarray
     log_weights: np.ndarray
     bounds: np.ndarray
     methods: tuple[str, ...]
     hidden: np.ndarray | None = None
     log_partition: float = float("nan")
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {
             "rows": len(self.log_weights),
             "log weight": float(np.max(self.log_weights, initial=-np.inf)),
@@ -90,7 +96,9 @@ class Modes(Shown):
         return np.exp(self.log_weights - self.log_partition)
 
     @classmethod
-    def one(cls, row: np.ndarray, log_weight: float, bound: float, method: str, hidden: Any = None) -> Self:
+    def one(
+        cls, row: np.ndarray, log_weight: float, bound: float, method: str, hidden: ArrayLike | None = None
+    ) -> Self:
         """Return one state."""
         units = None if hidden is None else np.asarray(hidden)[None]
         return cls(np.asarray(row)[None], np.array([log_weight]), np.array([bound]), (method,), units)
@@ -100,7 +108,7 @@ class Modes(Shown):
         """Return the states of several questions as one table."""
         units = [part.hidden for part in parts if part.hidden is not None]  # rows without missing cells may have none
         hidden = np.concatenate(units) if len(units) == len(parts) else None
-        logs, bounds = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_weights", "bounds"))
+        logs, bounds = np.concatenate([p.log_weights for p in parts]), np.concatenate([p.bounds for p in parts])
         return cls(np.concatenate([p.rows for p in parts]), logs, bounds, sum((p.methods for p in parts), ()), hidden)
 
 
@@ -135,8 +143,8 @@ class Search:
         if self.n_states > 1 or self.method != "auto":
             raise ArgumentError("rows of real numbers are climbed to one peak", "leave `n_states` and `method` out")
 
-    def of_model(self, model: Any) -> tuple[np.ndarray, float, float, str]:
-        """Return a state of a model with factors, its log-weight, a bound on it, and how it was found."""
+    def of_model(self, model: Model[DiscreteFamily]) -> tuple[np.ndarray, float, float, str]:
+        """Return the codes of a state of a discrete model, its log-weight, a bound on it, and how it was found."""
         if self.method != "annealing":
             try:
                 seconds = QUICK_SECONDS if self.method == "auto" else MAX_SECONDS
@@ -157,50 +165,52 @@ class Search:
     def of_rows(
         self,
         weigh: Callable[[np.ndarray], np.ndarray],
-        domain: Any,
+        sizes: Sequence[int],
         state: np.ndarray,
         free: np.ndarray,
         most: float,
         bound: Callable[[], float],
         starts: Callable[[], Sequence[np.ndarray]] = list,
-        rounds: Callable[[int, int], np.ndarray] | None = None,
+        rounds: Rounds | None = None,
     ) -> Modes:
-        """Ask about rows of which only log-weights are known: list up to `most` of them, or anneal.
+        """Ask about rows of codes of which only log-weights are known: list up to `most` of them, or anneal.
 
-        `starts` are codes of the free cells that chains may begin at; `rounds` of chains that end at good codes of the
-        free cells take the place of chains that know log-weights only.
+        Variables have `sizes` values each. `starts` are codes of the free cells that chains may begin at; `rounds` of
+        chains that end at good codes of the free cells take the place of chains that know log-weights only.
         """
         cells = np.flatnonzero(free)
         if not cells.size:
             log_weight = float(weigh(state[None])[0])
             return Modes.one(state, log_weight, log_weight, "given")
-        codes, sizes = domain.to_codes(state[None]), domain.cardinalities(state.size)[cells]
+        counts = np.array(sizes)[cells]
 
-        def states_of(part: np.ndarray) -> np.ndarray:
-            every = np.repeat(codes, len(part), axis=0)
+        def rows_with(part: np.ndarray) -> np.ndarray:
+            every = np.repeat(state[None], len(part), axis=0)
             every[:, cells] = part
-            return domain.from_codes(every)
+            return every
 
-        def weigh_codes(part: np.ndarray) -> np.ndarray:
-            return weigh(states_of(part))
+        def weigh_part(part: np.ndarray) -> np.ndarray:
+            return weigh(rows_with(part))
 
-        n_rows = float(np.prod(sizes, dtype=np.float64))
+        n_rows = float(np.prod(counts, dtype=np.float64))
         if n_rows <= most and (self.method != "annealing" or self.n_states > 1):
-            numbers, best = self._listed(weigh_codes, sizes, int(n_rows))
-            return Modes(states_of(digits(numbers, sizes)), best, best, ("a list of all rows",) * best.size)
+            numbers, best = self._listed(weigh_part, counts, int(n_rows))
+            return Modes(rows_with(digits(numbers, counts)), best, best, ("a list of all rows",) * best.size)
         if self.method == "exact" or self.n_states > 1:
             raise TooExpensiveError(
                 f"there are {n_rows:.2g} rows to list, and up to {most:.2g} are listed",
                 "give more evidence, or ask for one state with `method='annealing'`",
             )
-        cooled = rounds or cooled_rows(weigh_codes, sizes, self.rng, starts())
+        cooled = rounds or cooled_rows(weigh_part, counts, self.rng, starts())
         # on one BLAS thread: waking others takes longer than weighing a few rows
         ((found, log_weight, words),) = map_in_order(
-            lambda chains: annealed(chains, weigh_codes, self.restarts, ROW_ROUNDS), [cooled]
+            lambda chains: annealed(chains, weigh_part, self.restarts, ROW_ROUNDS), [cooled]
         )
-        return Modes.one(states_of(found[None])[0], log_weight, bound(), words)
+        return Modes.one(rows_with(found[None])[0], log_weight, bound(), words)
 
-    def _listed(self, weigh: Any, sizes: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def _listed(
+        self, weigh: Callable[[np.ndarray], np.ndarray], sizes: np.ndarray, n_rows: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """List all rows, the last cell changing fastest, and keep the best; of equal ones the first."""
         numbers, best = np.empty(0, np.int64), np.empty(0)
         for block in row_blocks(n_rows, sizes.size, max_cells=CELLS_AT_ONCE):
@@ -211,9 +221,18 @@ class Search:
         return numbers, best
 
 
-def modes_of_rows(answers: Any, data: Any, search: Search, joint: bool) -> Modes:
+class HasModes(Protocol):
+    """Answers that find the most probable states of a row."""
+
+    def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
+        """Return the most probable row that has the `free` cells anew."""
+
+
+def modes_of_rows(answers: HasModes, data: Dataset, search: Search, joint: bool) -> Modes:
     """Ask about each distinct row of data by itself, and return what was found in the order of the rows."""
-    found = [answers.mode_of(data, *row, search, joint) for row in zip(data.states, data.holes, strict=True)]
+    found = [
+        answers.mode_of(data, state, free, search, joint) for state, free in zip(data.states, data.holes, strict=True)
+    ]
     return Modes.together([found[number] for number in data.row_of])
 
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.diagnostics.partition import log_partition_interval
-from gibbsian.domain import CategoryCoding, as_coding
+from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError, notify
 from gibbsian.estimate import Estimate
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.resources import row_blocks
 from gibbsian.samplers import Annealing, draw
 from gibbsian.startup import entr
@@ -40,6 +41,7 @@ MOST_SECONDS = 60.0
 SUM_TOLERANCE = 1e-6
 
 Given = Mapping[int, int]
+T = TypeVar("T")
 
 
 class Divergence(NamedTuple):
@@ -83,7 +85,7 @@ class Queries:
         How many samples, which are then drawn in any case.
     """
 
-    model: Any
+    model: Model[DiscreteFamily]
     rng: np.random.Generator
     method: str = "auto"
     n_samples: int | None = None
@@ -91,9 +93,9 @@ class Queries:
     @property
     def sizes(self) -> np.ndarray:
         """Number of values of each variable."""
-        return self.model.domain.cardinalities(self.model.n_variables)
+        return np.array(self.model.variables.sizes)
 
-    def _answered(self, exactly: Callable[[], Any], sampled: Callable[[], Any]) -> Any:
+    def _answered(self, exactly: Callable[[], T], sampled: Callable[[], T]) -> T:
         """Answer as the method says."""
         if self.method == "exact" and self.n_samples is not None:
             raise ArgumentError("`n_samples` belongs to sampling", "leave it out")
@@ -149,11 +151,11 @@ class Queries:
                 found[:, number, i, : self.sizes[i]] = table.value, table.monte_carlo_error
         return found[:, row_of.ravel()]
 
-    def _sampled_tables(self, rest: Any, places: list[list[int]]) -> list[Estimate]:
+    def _sampled_tables(self, rest: Model[DiscreteFamily], places: list[list[int]]) -> list[Estimate]:
         codes = self._draws(rest, sorted({node for scope in places for node in scope}))
         found = []
         for scope in places:
-            shape = tuple(rest.domain.cardinalities(rest.n_variables)[scope].tolist())
+            shape = rest.variables.take(scope).sizes
             cells = _cell_numbers(rest, codes, scope)
             shares = np.array([np.bincount(chain, minlength=math.prod(shape)) for chain in cells]) / codes.shape[1]
             # what no draw has shown, or every one, is known up to one draw
@@ -161,35 +163,35 @@ class Queries:
             found.append(Estimate(shares.mean(axis=0).reshape(shape), errors.reshape(shape)))
         return found
 
-    def _rest(self, given: Given) -> tuple[Any, dict[int, int]]:
+    def _rest(self, given: Given) -> tuple[Model[DiscreteFamily], dict[int, int]]:
         """Return the model of what is not given, and where its variables stand there."""
         fixed = sorted(given)
         if not fixed:
             return self.model, {node: node for node in range(self.model.n_variables)}
-        rest, _ = self.model.given(fixed, [given[node] for node in fixed]).at(self.model.theta)
+        rest, _ = self.model.given(fixed, [given[node] for node in fixed])
         free = [node for node in range(self.model.n_variables) if node not in given]
         return rest, {node: place for place, node in enumerate(free)}
 
-    def _draws(self, model: Any, watched: Sequence[int]) -> np.ndarray:
-        """Draw states as codes, (chains, draws, variables): independent ones as chains of one draw."""
+    def _draws(self, model: Model[DiscreteFamily], watched: Sequence[int]) -> np.ndarray:
+        """Draw rows of codes, (chains, draws, variables): independent ones as chains of one draw."""
         n_samples = N_CHAINS * N_DRAWS if self.n_samples is None else self.n_samples
         if not isinstance(n_samples, int | np.integer) or isinstance(n_samples, bool) or n_samples < 2:
             raise ArgumentError("must be a whole number, 2 or more", argument="n_samples", value=n_samples)
         if self.method == "auto":
             try:
-                return model.domain.to_codes(exact(model).sample(n_samples, self.rng))[:, None]
+                return exact(model).sample(n_samples, self.rng)[:, None]
             except TooExpensiveError:
                 pass
         sampler = "gibbs" if self.method == "auto" else self.method
         n_chains = int(np.clip(math.sqrt(n_samples), 2, N_CHAINS))  # errors need chains, R-hat needs draws of each
-        states = draw(model, n_samples, self.rng, sampler=sampler, n_chains=n_chains, burn_in=BURN_IN)
-        energies = model.energy(states.reshape(-1, model.n_variables)).reshape(states.shape[:2])
-        shown = states[..., list(watched)]
+        codes = draw(model, n_samples, self.rng, sampler=sampler, n_chains=n_chains, burn_in=BURN_IN)
+        energies = model.energy(codes.reshape(-1, model.n_variables)).reshape(codes.shape[:2])
+        shown = codes[..., list(watched)]
         with np.errstate(invalid="ignore"):  # of what never changes
             report = report_on(np.stack([energies, shown[..., shown.mean(axis=1).var(axis=0).argmax()]], axis=-1))
         if not report.is_good():
             notify(MixingWarning(report.describe(), "draw more with `n_samples`, or ask exactly about fewer columns"))
-        return model.domain.to_codes(states.reshape(-1, model.n_variables)).reshape(states.shape)
+        return codes
 
     # -- information --------------------------------------------------------------------------------------------------
     def information(self, terms: Sequence[tuple[int, Sequence[int]]], given: Given) -> Estimate:
@@ -204,7 +206,7 @@ class Queries:
             lambda: self._sampled_information(rest, placed),
         )
 
-    def _sampled_information(self, rest: Any, terms: list[tuple[int, list[int]]]) -> Estimate:
+    def _sampled_information(self, rest: Model[DiscreteFamily], terms: list[tuple[int, list[int]]]) -> Estimate:
         """Return the mean of minus the log-probabilities of drawn states: summed, or counted where values are few."""
         union = sorted({node for _, nodes in terms for node in nodes})
         codes = self._draws(rest, union)
@@ -223,7 +225,7 @@ class Queries:
         mean = each.mean() + bias + signs * log_z.value
         return Estimate(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * log_z.stderr) ** 2))
 
-    def _log_partition(self, model: Any) -> Estimate:
+    def _log_partition(self, model: Model[DiscreteFamily]) -> Estimate:
         """Return log Z, its error none where it is summed, half of what lies between two sides else."""
         try:
             return Estimate(exact(model).log_partition)
@@ -234,7 +236,7 @@ class Queries:
             return Estimate((sides.lower + sides.upper) / 2, (sides.upper - sides.lower) / 2)
 
     # -- beside another model -----------------------------------------------------------------------------------------
-    def divergence(self, other: Any, numbers: Sequence[np.ndarray]) -> Divergence:
+    def divergence(self, other: Model[DiscreteFamily], numbers: Sequence[np.ndarray]) -> Divergence:
         """Return the divergences between two models' distributions of the first columns.
 
         `numbers` has for each column the codes that the other model gives to this one's values.
@@ -257,7 +259,7 @@ class Queries:
             totals += _divergence_terms(log_weights_of(self.model, codes, nodes) - log_z, logs(codes))
         return Divergence(*(Estimate(max(total, 0.0)) for total in totals))
 
-    def _sampled_divergence(self, other: Any, numbers: Sequence[np.ndarray]) -> Divergence:
+    def _sampled_divergence(self, other: Model[DiscreteFamily], numbers: Sequence[np.ndarray]) -> Divergence:
         n, back = range(len(numbers)), [np.argsort(number) for number in numbers]
         log_zp, log_zq = self._log_partition(self.model), self._log_partition(other)
         drawn = self._draws(self.model, n)[..., : len(n)]
@@ -278,26 +280,26 @@ class Queries:
 
 
 # -- exact answers ----------------------------------------------------------------------------------------------------
-def _exact_tables(model: Any, scopes: list[list[int]]) -> list[Estimate]:
+def _exact_tables(model: Model[DiscreteFamily], scopes: list[list[int]]) -> list[Estimate]:
     wanted = sorted({node for scope in scopes for node in scope})
     model, place = _connected(model, wanted)
     answers = exact(model)
     return [Estimate(answers.marginal([place[node] for node in scope])) for scope in scopes]
 
 
-def _connected(model: Any, nodes: Sequence[int]) -> tuple[Any, dict[int, int]]:
+def _connected(model: Model[DiscreteFamily], nodes: Sequence[int]) -> tuple[Model[DiscreteFamily], dict[int, int]]:
     """Fix what does not interact with some variables, by whatever way, at any value: it changes nothing."""
     from scipy.sparse.csgraph import connected_components
 
-    _, part = connected_components(model.graph.adjacency, directed=False)
+    _, part = connected_components(model.family.graph.adjacency, directed=False)
     far = np.flatnonzero(~np.isin(part, part[list(nodes)]))
     near = np.setdiff1d(np.arange(model.n_variables), far)
     if far.size and near.size:
-        model, _ = model.given(far, np.zeros_like(far)).at(model.theta)
+        model, _ = model.given(far, np.zeros(far.size, np.int8))
     return model, {int(node): place for place, node in enumerate(near)}
 
 
-def _exact_entropy(model: Any, nodes: list[int]) -> float:
+def _exact_entropy(model: Model[DiscreteFamily], nodes: list[int]) -> float:
     """Return ``log Z - E[log weight]`` of all variables of a model, or ``-sum p ln p`` of the table of some."""
     if len(nodes) == model.n_variables:
         answers = exact(model)
@@ -320,7 +322,7 @@ def _directed(p: np.ndarray, q: np.ndarray) -> float:
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
-def log_weights_of(model: Any, codes: np.ndarray, shown: Sequence[int]) -> np.ndarray:
+def log_weights_of(model: Model[DiscreteFamily], codes: np.ndarray, shown: Sequence[int]) -> np.ndarray:
     """Return the log-weights of codes of some variables (the last axis), the others summed out."""
     shown = list(shown)
     rows, row_of = np.unique(codes.reshape(-1, len(shown)), axis=0, return_inverse=True)
@@ -337,23 +339,21 @@ def log_weights_of(model: Any, codes: np.ndarray, shown: Sequence[int]) -> np.nd
     return log_evidence(model, data)[row_of.ravel()].reshape(codes.shape[:-1])
 
 
-def _dataset(model: Any, codes: np.ndarray, missing: np.ndarray | None) -> Dataset:
+def _dataset(model: Model[DiscreteFamily], codes: np.ndarray, missing: np.ndarray | None) -> Dataset:
     """Return codes of a model's variables as data."""
-    domain, n = model.domain, model.n_variables
-    labels = tuple(tuple(range(size)) for size in domain.cardinalities(n))
-    coding = as_coding(domain.name) if domain.two_valued else CategoryCoding(labels, domain)
-    names = tuple(f"x{i}" for i in range(n))
-    return Dataset(domain.from_codes(codes), np.ones(len(codes)), missing, coding, names, np.arange(len(codes)))
+    coding = CategoryCoding.of_labels([range(size) for size in model.variables.sizes])
+    names = tuple(f"x{i}" for i in range(model.n_variables))
+    return Dataset(codes, np.ones(len(codes)), missing, coding, names, np.arange(len(codes)))
 
 
-def _product(model: Any, nodes: Sequence[int]) -> float:
+def _product(model: Model[DiscreteFamily], nodes: Sequence[int]) -> float:
     """Return how many combinations of values some variables have."""
-    return math.prod(map(float, model.domain.cardinalities(model.n_variables)[list(nodes)]))
+    return math.prod(map(float, model.variables.take(nodes).sizes))
 
 
-def _cell_numbers(model: Any, codes: np.ndarray, nodes: Sequence[int]) -> np.ndarray:
+def _cell_numbers(model: Model[DiscreteFamily], codes: np.ndarray, nodes: Sequence[int]) -> np.ndarray:
     """Return the number of the combination of values that some variables have, the last changing fastest."""
-    sizes = model.domain.cardinalities(model.n_variables)[list(nodes)]
+    sizes = model.variables.take(nodes).sizes
     return codes[..., list(nodes)].astype(np.int64) @ np.cumprod([1, *sizes[:0:-1]])[::-1]
 
 
@@ -367,7 +367,7 @@ def _stderr(chains: np.ndarray) -> Any:
     return chains.std(axis=0, ddof=1) / math.sqrt(len(chains))
 
 
-def log_table(probabilities: Any, shape: tuple[int, ...]) -> np.ndarray:
+def log_table(probabilities: object, shape: tuple[int, ...]) -> np.ndarray:
     """Return the logarithms of a given table, of the shape of the columns' values or flat, after a check."""
     try:
         table = np.asarray(probabilities, dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from gibbsian.errors import ArgumentError
 
@@ -90,7 +90,7 @@ class Query:
         return f"{self.kind}({asked}{' | ' + ', '.join(map(str, self.given)) if self.given else ''})"
 
 
-def _mistake(text: Any, reason: str, remedy: str = GRAMMAR) -> ArgumentError:
+def _mistake(text: object, reason: str, remedy: str = GRAMMAR) -> ArgumentError:
     return ArgumentError(reason, remedy, argument="query", value=text)
 
 

@@ -3,120 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gibbsian.answers.about import ANSWERS
-from gibbsian.answers.base import Answers
+from gibbsian.answers.base import Answers, by_value
 from gibbsian.answers.draws import watched_draws
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
 from gibbsian.estimate import Estimate
-from gibbsian.models.span_completions import (
-    completion_log_weights,
-    log_evidence,
-    patterns_of,
-    table_for,
-    with_hidden_cells,
-)
+from gibbsian.expectations import Expectation
+from gibbsian.inference.span_posterior import SpanRows
+from gibbsian.models.base import Array, Model
+from gibbsian.models.families.full_span import FullSpanFamily, SpanTable
 from gibbsian.resources import row_blocks
 from gibbsian.startup import logsumexp
 
 # States of a table looked at together.
 STATES_AT_ONCE = 2**18
+# A table of all states up to this size (2^23 states) is kept between two questions about a model; a larger one is made
+# for each question that needs it, and let go: 2^27 states take 1 GiB.
+MAX_KEPT_BYTES = 2**26
+
+
+class Known(NamedTuple):
+    """What was found out of a model and is kept."""
+
+    log_partition: float | None = None
+    probabilities: SpanTable | None = None
+    log_weights: Array | None = None
+
+
+# Of models that are still there.
+_KNOWN: WeakKeyDictionary[Model[FullSpanFamily], Known] = WeakKeyDictionary()
 
 
 @ANSWERS.register("full-span")
-class SpanAnswers(Answers):
-    """Answers about one full-span model; questions that need all states share the model's tables.
+class SpanAnswers(Answers[FullSpanFamily]):
+    """Answers about one full-span model; questions that need all states share its tables.
 
     Parameters
     ----------
-    model : FullSpanModel
+    model : Model
         The model. Its last ``n_hidden`` variables are columns that no row shows.
     """
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+    def _known(self) -> Known:
+        return _KNOWN.get(self.model, Known())
+
+    def _keep(self, found: Known) -> None:
+        _KNOWN[self.model] = found
+
+    def _probabilities(self) -> SpanTable:
+        """The probabilities of all states, not to be written to."""
+        table = self._known().probabilities
+        if table is None:
+            table = self.model.family.probabilities(self.model.theta)
+            self._keep(self._known()._replace(log_partition=table.log_partition))
+            if table.values.nbytes <= MAX_KEPT_BYTES:
+                self._keep(self._known()._replace(probabilities=table))
+        return table
+
+    def _log_weights(self, n_rows: int) -> Array | None:
+        """The log-weights of all states, not to be written to, where they pay for so many rows."""
+        family, table = self.model.family, self._known().log_weights
+        if not family.table_pays(n_rows):
+            return None
+        if table is None:
+            table = family.log_weight_table(self.model.theta)
+            if table.nbytes <= MAX_KEPT_BYTES:
+                self._keep(self._known()._replace(log_weights=table))
+        return table
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:
         """Return log Z, exactly."""
-        return self.model.log_partition
+        found = self._known().log_partition
+        return self._probabilities().log_partition if found is None else found
 
     # -- rows, with missing cells -------------------------------------------------------------------------------------
-    def log_evidence(self, data: Dataset) -> np.ndarray:
+    def log_evidence(self, data: Dataset) -> Array:
         """Return ``log P + log Z`` of the present cells of each distinct row."""
-        return log_evidence(self.model, *self._cells(data))
+        return self._rows(data.states, data.missing).log_evidence(self.model.theta)
 
-    def cell_probabilities(self, data: Dataset, rng: np.random.Generator | None = None) -> np.ndarray:
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator | None = None) -> Array:
         """Return the probabilities of the values of each cell given the present cells of its distinct row.
 
         An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
         (rows, columns, values) with zeros after the last value of a column that has fewer.
         """
-        every = self._value_probabilities(*self._cells(data))[:, : data.n_variables]
-        return every[:, :, 1] if data.domain.two_valued else every
+        every = self._value_probabilities(data)[:, : data.n_variables]
+        return every[:, :, 1] if data.coding.domain.two_valued else every
 
-    def hidden_probabilities(self, data: Dataset, rng: np.random.Generator | None = None) -> np.ndarray:
+    def hidden_probabilities(self, data: Dataset, rng: np.random.Generator | None = None) -> Array:
         """Return the probabilities of the values of the hidden variables given the present cells of a distinct row."""
-        every = self._value_probabilities(*self._cells(data))
-        hidden = range(data.n_variables, self.model.n_variables)
-        return np.concatenate([every[:, i, : self.model.cardinalities[i]] for i in hidden], axis=1)
+        every, n = self._value_probabilities(data), data.n_variables
+        return np.concatenate([every[:, n + k, :q] for k, q in enumerate(self.model.variables.sizes[n:])], axis=1)
 
-    def _cells(self, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
-        return with_hidden_cells(self.model, data.domain.to_codes(data.states), data.missing)
+    def _rows(self, codes: Array, missing: Array | None) -> SpanRows:
+        return SpanRows.of(self.model.family, codes, missing, self._log_weights(len(codes)))
 
-    def _value_probabilities(self, codes: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
-        """Return the probability of each value of each cell: (rows, n, values), with a one where a cell is present."""
-        cardinalities, table = self.model.cardinalities, table_for(self.model, len(codes))
-        every = np.zeros((len(codes), len(cardinalities), max(cardinalities)))
-        np.put_along_axis(every, codes.astype(np.intp)[:, :, None], 1.0, axis=2)
-        for rows, pattern in patterns_of(codes, missing):
-            cells = np.flatnonzero(pattern)
-            if cells.size == 0:
-                continue
-            sizes = [cardinalities[i] for i in cells]
-            for part, logs in completion_log_weights(self.model, codes[rows], pattern, table):
-                shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-                block = rows[part]
-                for place, i in enumerate(cells):
-                    before, after = int(np.prod(sizes[:place])), int(np.prod(sizes[place + 1 :]))
-                    split = shares.reshape(len(block), before, sizes[place], after)
-                    every[block, i] = 0.0
-                    every[block, i, : sizes[place]] = split.sum(axis=(1, 3))
-        return every
+    def _value_probabilities(self, data: Dataset) -> Array:
+        """Return the probability of each value of each cell, of shape (rows, variables, values)."""
+        flat = self._rows(data.states, data.missing).cell_probabilities(self.model.theta)
+        variables = self.model.variables
+        return np.stack([1.0 - flat, flat], axis=2) if variables.two_valued else by_value(flat, variables.sizes)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other columns)``; needs no partition function."""
         data.require_complete("the pseudolikelihood", "")
-        codes, _ = self._cells(data)
-        total, table = np.zeros(len(codes)), table_for(self.model, len(codes))
+        family, codes, total = self.model.family, data.states.astype(np.intp), np.zeros(data.n_states)
+        table = self._log_weights(len(codes))
         for i in range(data.n_variables):
-            open_cells = np.arange(self.model.n_variables) >= data.n_variables
-            open_cells[i] = True
-            for rows, logs in completion_log_weights(self.model, codes, open_cells, table):
-                values = logsumexp(logs.reshape(len(logs), self.model.cardinalities[i], -1), axis=2)
-                own = np.take_along_axis(values, codes[rows, i].astype(np.intp)[:, None], axis=1)[:, 0]
+            missing = np.zeros(codes.shape, bool)
+            missing[:, i] = True
+            bound = SpanRows.of(family, data.states, missing, table)
+            for rows, _, logs in bound.completions(self.model.theta):
+                values = logsumexp(logs.reshape(len(logs), family.variables.sizes[i], -1), axis=2)
+                own = np.take_along_axis(values, codes[rows, i, None], axis=1)[:, 0]
                 total[rows] += own - logsumexp(values, axis=1)
         return float(np.average(total, weights=data.weights))
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
-    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+    def expect(
+        self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
+    ) -> Estimate:
         """Return the means of the model's functions, in the layout of theta; exactly, where nothing else is asked."""
         if method not in ("auto", "exact") or n_samples is not None:
             return super().expect(rng, method, n_samples)
-        means = self.means()
-        return Estimate(means)
+        return Estimate(self.means())
 
-    def means(self) -> np.ndarray:
+    def means(self) -> Array:
         """Return ``<Phi_y>`` of the model's own functions, in the order of its theta."""
-        return self.model.dual()[self.model.indices]
+        return self.model.family.dual(self.model.theta).values[self.model.family.functions]
 
-    def _drawn(self, n_samples: int, rng: np.random.Generator, method: str) -> np.ndarray:
+    def _drawn(self, n_samples: int, rng: np.random.Generator, method: str) -> Array:
         """Draw independent states from the table of all, or by chains where it does not fit or they are asked for."""
         if method not in ("auto", "exact"):
             return super()._drawn(n_samples, rng, method)
         try:
-            table = self.model.probability_table()
+            table = self._probabilities().values
         except TooExpensiveError:
             if method == "exact":
                 raise
@@ -133,10 +162,10 @@ class SpanAnswers(Answers):
             found = np.searchsorted(within, places[mine] - start, side="right")
             # rounding may point past the end: the last state that has any probability is meant
             drawn[mine] = block.start + np.minimum(found, np.flatnonzero(table[block]).max(initial=0))
-        return self.model.domain.from_codes(self.model.basis.digits(drawn).astype(np.int8))
+        return self.model.family.basis.digits(drawn).astype(np.int8)
 
 
-def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray) -> np.ndarray:
+def losses_without(theta: Array, means: Array, data_means: Array) -> Array:
     """Return by how much the divergence from the data would grow without each function, all other parameters kept."""
     size, signed = np.abs(theta), np.sign(theta) * means
     # ln(cosh t - m sinh t), with the larger exponential taken out

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
 from gibbsian.backends.parallel import map_in_order, n_threads
@@ -32,8 +33,8 @@ Result = TypeVar("Result")
 class ClassSums(NamedTuple):
     """What an E-step leaves for the M-step: the weight of each class and its summed statistics, additive over rows."""
 
-    mass: np.ndarray
-    sums: np.ndarray
+    mass: Floats
+    sums: Floats
 
 
 def blocks_of(features: Any, weights: np.ndarray) -> list[Block]:

@@ -11,15 +11,16 @@ Work without a twin runs on the CPU, and a fit none of whose kernels has one say
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from gibbsian.arrays import Integers, Tensor
 from gibbsian.backends.numba import layers as numba_layers
 from gibbsian.errors import ArgumentError, DeviceWarning, TooExpensiveError, notify
 from gibbsian.resources import format_bytes, require_memory
@@ -114,8 +115,33 @@ def library_of(array: Any) -> Any:
     return np if isinstance(array, np.ndarray) else importlib.import_module("torch")
 
 
-def layer_kernels(array: Any) -> Any:
-    """Return what layers ask of the library of an array: the same functions of NumPy's arrays and of tensors.
+class LayerKernels(Protocol):
+    """The functions of `backends.numba.layers` and `backends.torch.layers`, where they are documented."""
+
+    affine: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    dot: Callable[[Tensor, Tensor], Tensor]
+    two_valued_means: Callable[[Tensor, float], Tensor]
+    draw_two_valued: Callable[[Tensor, float, np.random.Generator], Tensor]
+    two_valued_log_normaliser: Callable[[Tensor, float], Tensor]
+    categorical_means: Callable[[Tensor, Integers], Tensor]
+    draw_categories: Callable[[Tensor, Integers, np.random.Generator], Tensor]
+    categorical_log_normaliser: Callable[[Tensor, Integers], Tensor]
+    normal_means: Callable[[Tensor, tuple[float, ...]], Tensor]
+    draw_normal: Callable[[Tensor, tuple[float, ...], np.random.Generator], Tensor]
+    normal_log_normaliser: Callable[[Tensor, tuple[float, ...]], Tensor]
+    normal_log_measure: Callable[[Tensor, tuple[float, ...]], Tensor]
+    empty: Callable[[int, int, Tensor], Tensor]
+    momentum_step: Callable[[Tensor, Tensor, Tensor, float, float, float, float], None]
+    draw_along: Callable[[object, Tensor, Tensor, Tensor, Tensor, np.random.Generator], Tensor]
+    grows: Callable[[object, Tensor], bool]
+    grow: Callable[[object, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, tuple[Tensor, Tensor]], None]
+    towards: Callable[[Tensor, Tensor, float], Tensor]
+    subtract_product: Callable[[Tensor, Tensor, Tensor], None]
+    join_phases: Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor], Tensor]
+
+
+def layer_kernels(array: Any) -> LayerKernels:
+    """Return the kernels of layers for the library of an array, NumPy or PyTorch.
 
     Examples
     --------
@@ -124,7 +150,10 @@ def layer_kernels(array: Any) -> Any:
     >>> layer_kernels(np.zeros(2)).affine(np.ones((1, 2)), np.ones((2, 1)), np.ones(1))
     array([[3.]])
     """
-    return numba_layers if isinstance(array, np.ndarray) else importlib.import_module("gibbsian.backends.torch.layers")
+    kernels: Any = numba_layers
+    if not isinstance(array, np.ndarray):
+        kernels = importlib.import_module("gibbsian.backends.torch.layers")
+    return kernels
 
 
 def rounding() -> float:

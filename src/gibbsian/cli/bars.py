@@ -35,7 +35,7 @@ class Bars:
 
     def __init__(self) -> None:
         self.shown: Any = None
-        self.tasks: dict[str, Any] = {}
+        self.tasks: dict[str, object] = {}
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """Move the bar of a kind of work by what it reports."""

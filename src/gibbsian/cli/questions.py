@@ -202,7 +202,7 @@ def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Pa
         _fill_file(machine, data, out, json)
         return
     rows, names = machine.read(data, convert=convert), machine.names_
-    if probabilities and rows.domain.name == "real":
+    if probabilities and rows.coding.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
     if probabilities:
         asked = getattr(machine, "cell_probabilities", machine.predict_proba)

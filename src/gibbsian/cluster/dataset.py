@@ -87,6 +87,12 @@ class DistributedDataset(Rows):
         The variables.
     dropped : tuple of str
         Columns that were left out, by the user or as identifiers of rows.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.cluster.DistributedDataset.on_cluster, gb.Dataset.on_cluster
+    (True, False)
     """
 
     client: Any
@@ -193,14 +199,6 @@ class DistributedDataset(Rows):
         return tuple(fact.digest for fact in self.facts)
 
     has_shares: ClassVar[bool] = False
-    labels = Dataset.labels
-    decode = Dataset.decode
-    places = Dataset.places
-    _place = Dataset._place
-
-    def empty_rows(self) -> np.ndarray:
-        """Return that none is left: rows without an observed cell were left out when they were read."""
-        return np.zeros(0, bool)
 
     def require_complete(self, who: str, instead: str = "") -> None:
         """Raise `MissingValuesError` when cells are missing."""
@@ -350,7 +348,7 @@ def _agreed(
 ) -> tuple[Reading, list[str]]:
     """Agree on the columns and the coding of all partitions; what is declared needs no look at the rows."""
     rule, dropped = as_rule(coding), [drop] if isinstance(drop, str) else list(drop)
-    closed = isinstance(rule, AnyCoding)
+    closed = rule if isinstance(rule, AnyCoding) else None
     scanned = sources[:1] if closed else sources
     shown = together(client.gather(_computed(client, _scan, scanned, coding)))
     aside = [*dropped, *([] if weight_column is None else [weight_column])]
@@ -360,9 +358,9 @@ def _agreed(
             identifier_notice(name)
         dropped, aside = [*dropped, *named, *columns_in(coding).dropped], [*aside, *named]
     chosen = table_of(shown).chosen(columns, aside)
-    found = rule if closed else encode(chosen, coding).coding
+    found = closed or encode(chosen, coding).coding
     kept = tuple(name for name in chosen.names if name not in columns_in(coding).dropped)
-    return Reading(kept, found, weight_column, not closed), dropped
+    return Reading(kept, found, weight_column, closed is None), dropped
 
 
 def _with_rows(client: Any, parts: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Facts, ...]]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from gibbsian.backends.parallel import limited_threads, one_blas_thread
 from gibbsian.data import Dataset
-from gibbsian.data.encoding import states_of
 from gibbsian.data.stream import counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding
@@ -71,7 +70,7 @@ class Packed:
         """Pack a data set."""
         states = data.states
         if _in_bits(states, data.coding):
-            states = np.packbits(data.codes.astype(bool), axis=1)
+            states = np.packbits(data.states, axis=1)
         missing = None if data.missing is None else np.packbits(data.missing, axis=1)
         counts = None if data.row_weights is None else _short(np.bincount(data.row_of, minlength=data.n_states))
         return cls(states, missing, _short(data.weights), counts, data.coding, data.names, n_empty)
@@ -81,7 +80,7 @@ class Packed:
         n, weights = len(self.names), self.weights.astype(np.float64)
         states: Any = self.states
         if self.states.dtype == np.uint8:
-            states = states_of(np.unpackbits(self.states, axis=1, count=n).view(bool), self.coding.domain)
+            states = np.unpackbits(self.states, axis=1, count=n).view(np.int8)
         missing = None if self.missing is None else np.unpackbits(self.missing, axis=1, count=n).view(bool)
         counts = (self.weights if self.counts is None else self.counts).astype(np.int64)
         row_of = np.repeat(np.arange(len(counts)), counts)

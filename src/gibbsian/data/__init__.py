@@ -1,7 +1,7 @@
 """Data in: any table to a `Dataset`, and the checks before a fit.
 
-Depends on NumPy and on errors, domain, graphs, rng and resources; pandas and pyarrow are imported when a table needs
-them.
+Depends on NumPy and on errors, domain, graphs, rng, resources and models; pandas and pyarrow are imported when a table
+needs them.
 """
 
 from typing import Any

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from gibbsian.data.rules import AUTOMATIC, Columns, Labels, Ordinal, Threshold, Values, as_rule
-from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
+from gibbsian.data.rules import AUTOMATIC, AnyRule, Columns, Labels, OneHot, Ordinal, Threshold, Values, as_rule
+from gibbsian.data.table import Factor, Table, Token, as_label, as_number, canonical, label_key
 from gibbsian.data.two_values import infinite_column, two_labels
-from gibbsian.domain import BINARY, MOST_VALUES, CategoryCoding, Coding, as_coding
+from gibbsian.domain import BINARY, MOST_VALUES, CategoryCoding, Coding, Label, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 
-Words = tuple[Any, ...]
+Words = tuple[Label, ...]
 # Values that a message lists before it counts the rest.
 LISTED = 6
 
@@ -38,22 +37,21 @@ def encode_categories(
         codes[:, j] = column.each(numbers, np.int8(-1))
     missing = codes < 0
     codes[missing] = 0
-    return as_cells(codes, coding), missing if missing.any() else None, coding
+    return codes, missing if missing.any() else None, coding
 
 
-def as_cells(codes: np.ndarray, coding: CategoryCoding) -> np.ndarray:
-    """Return codes as `Cells` hold them: whether it is the upper one, where values are two."""
-    return codes.view(bool) if coding.domain.two_valued else codes
-
-
-def coding_of(table: Table, rule: Any) -> CategoryCoding:
+def coding_of(table: Table, rule: AnyRule) -> CategoryCoding:
     """Return the labels of a table's columns, declared or recognised by what a rule says that they are."""
     kind = as_rule(rule.rest) if isinstance(rule, Columns) else rule
-    recognise: Any = ordered_labels if isinstance(kind, Ordinal) else two_labels if _is_auto(kind) else _recognised
+    recognise: Callable[[str, Factor], Words] = _recognised
+    if isinstance(kind, Ordinal):
+        recognise = ordered_labels
+    elif _is_auto(kind):
+        recognise = two_labels
     return coding_for(rule, table.names, lambda j: recognise(table.names[j], table.column(j)))
 
 
-def coding_for(rule: Any, names: Sequence[str], own: Callable[[int], Words]) -> CategoryCoding:
+def coding_for(rule: AnyRule, names: Sequence[str], own: Callable[[int], Words]) -> CategoryCoding:
     """Return the labels that a rule gives to columns; `own` are those of a column for which nothing is declared."""
     if isinstance(rule, CategoryCoding):
         if len(rule.labels) != len(names):
@@ -66,19 +64,19 @@ def coding_for(rule: Any, names: Sequence[str], own: Callable[[int], Words]) -> 
         if rule.numbers is not None:
             return CategoryCoding.of_values(_as_numbers(rule.numbers), len(names))
         return CategoryCoding.of_values(_common_numbers([own(j) for j in range(len(names))], names), len(names))
-    listed = getattr(rule, "categories", None)
+    listed = rule.categories if isinstance(rule, Labels | Ordinal | OneHot) else None
     every = [own(j) for j in range(len(names))] if listed is None else [_as_labels(listed)] * len(names)
     if isinstance(rule, Ordinal):
         return CategoryCoding.of_levels(every)
     return CategoryCoding(tuple(every), BINARY) if _is_auto(rule) else CategoryCoding.of_labels(every)
 
 
-def _is_auto(rule: Any) -> bool:
+def _is_auto(rule: AnyRule) -> bool:
     """Whether columns are to have two values each."""
     return isinstance(rule, str) and rule == "auto"
 
 
-def declared_labels(name: str, coding: Any) -> Words | None:
+def declared_labels(name: str, coding: object) -> Words | None:
     """Return the labels that a column's own coding lists; None where they are to be recognised."""
     rule = as_rule(coding) if isinstance(coding, str) else coding
     if isinstance(rule, Threshold):
@@ -91,7 +89,7 @@ def declared_labels(name: str, coding: Any) -> Words | None:
 
 
 def relabel(
-    names: Sequence[str], old: Sequence[Words], new: Sequence[Words], declared_by: str | None = None
+    names: Sequence[str], old: Sequence[Sequence[object]], new: Sequence[Words], declared_by: str | None = None
 ) -> list[np.ndarray]:
     """Return for each column the number that each old label has among the new ones; refuse a label that has none."""
     numbered = []
@@ -109,7 +107,7 @@ def _common_numbers(labels: Sequence[Words], names: Sequence[str]) -> tuple[floa
             raise CodingError(
                 f"column {name!r} holds {words[0]!r}, but `coding='values'` needs numbers", "use `coding='categorical'`"
             )
-    numbers = sorted({label for known in labels for label in known})
+    numbers: list[float] = sorted({label for known in labels for label in known if not isinstance(label, str)})
     if len(numbers) > MOST_VALUES:
         raise DataError(
             f"the columns hold {len(numbers)} different numbers, but up to {MOST_VALUES} values are possible",
@@ -121,7 +119,7 @@ def _common_numbers(labels: Sequence[Words], names: Sequence[str]) -> tuple[floa
 # -- one column -------------------------------------------------------------------------------------------------------
 def _recognised(name: str, column: Factor) -> Words:
     """The labels of a column: in its own order where it is a category column, else sorted."""
-    labels: dict[Token, Any] = {}
+    labels: dict[Token, Label] = {}
     for k in range(len(column.written)) if column.declared else column.used:
         token = column.tokens[k]
         if token is not None:
@@ -161,7 +159,7 @@ class _Numbering:
         spelled = Counter(word for word, _ in words)
         self.folded = {word: k for word, k in words if spelled[word] == 1}
 
-    def __call__(self, value: Any) -> int:
+    def __call__(self, value: object) -> int:
         key = _key_in(self.name, value)
         if key in self.exact:
             return self.exact[key]
@@ -170,7 +168,7 @@ class _Numbering:
         raise _unseen(self.name, value, self.labels, self.declared_by)
 
 
-def _key_in(name: str, value: Any) -> Token:
+def _key_in(name: str, value: object) -> Token:
     key = label_key(value)
     if isinstance(key, float) and np.isinf(key):
         raise infinite_column(name)
@@ -179,16 +177,16 @@ def _key_in(name: str, value: Any) -> Token:
 
 
 # -- what was declared ------------------------------------------------------------------------------------------------
-def _as_numbers(values: Sequence[float]) -> Words:
+def _as_numbers(values: Sequence[float]) -> tuple[float, ...]:
     """Return numbers as labels, two or more."""
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
     keys = [label_key(value) for value in listed]
     if len(keys) < 2 or not all(isinstance(key, float) and np.isfinite(key) for key in keys):
         raise ArgumentError("must hold two or more numbers", argument="values", value=values)
-    return tuple(as_label(value, key) for value, key in zip(listed, keys, strict=True) if key is not None)
+    return tuple(as_number(key) for key in keys if isinstance(key, float))
 
 
-def _as_labels(categories: Any, column: str = "") -> Words:
+def _as_labels(categories: object, column: str = "") -> Words:
     if isinstance(categories, str | Mapping) or not isinstance(categories, Iterable):
         argument = f"coding[{column!r}]" if column else "categories"
         raise ArgumentError("must list the labels", argument=argument, value=categories)
@@ -202,7 +200,7 @@ def _as_labels(categories: Any, column: str = "") -> Words:
 
 
 # -- sentences --------------------------------------------------------------------------------------------------------
-def _unseen(name: str, value: Any, labels: Words, declared_by: str | None) -> CodingError:
+def _unseen(name: str, value: object, labels: Words, declared_by: str | None) -> CodingError:
     shown = ", ".join(map(repr, labels[:LISTED])) + (f", ... ({len(labels)} in all)" if len(labels) > LISTED else "")
     value = value.strip() if isinstance(value, str) else value
     if declared_by is None:

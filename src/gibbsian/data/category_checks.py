@@ -15,13 +15,26 @@ import numpy as np
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_codes
-from gibbsian.data.findings import LISTED, Findings, columns_have, counted_rows, is_rare, listed, them, warn
+from gibbsian.data.findings import CHECKS, LISTED, Findings, columns_have, counted_rows, is_rare, listed, them, warn
+from gibbsian.data.pairs import check_pairs
 from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory
 
 # An int16 copy of the codes, and one edge's cells as int64.
 BYTES_PER_CODE = 2
 BYTES_PER_ROW = 16
+
+
+@CHECKS.register("tables")
+def check_tables(found: Findings, model: Model[TablesFamily]) -> None:
+    """Check tables of values: of those with more than two columns, their pairs."""
+    graph = model.family.graph
+    if found.data.coding.domain.two_valued:
+        check_pairs(found, graph, bias=True)
+    else:
+        check_categories(found, graph)
 
 
 def check_categories(found: Findings, graph: Graph) -> None:
@@ -47,11 +60,11 @@ def check_categories(found: Findings, graph: Graph) -> None:
 # -- single values ----------------------------------------------------------------------------------------------------
 def _rows_with_each_value(data: Dataset) -> tuple[np.ndarray, ...]:
     """For each column, how many rows of positive weight show each of its values."""
-    rows, codes = counted_rows(data), data.domain.to_codes(data.states)
+    rows = counted_rows(data)
     shown = []
-    for j, size in enumerate(data.domain.cardinalities(data.n_variables)):
+    for j, size in enumerate(data.variables.sizes):
         present = rows if data.missing is None else rows * ~data.missing[:, j]
-        shown.append(np.bincount(codes[:, j], present, minlength=size))
+        shown.append(np.bincount(data.states[:, j], present, minlength=size))
     return tuple(shown)
 
 
@@ -107,7 +120,11 @@ def _note_spelled_alike(found: Findings) -> None:
 def _judge_pairs(found: Findings, graph: Graph, shown: tuple[np.ndarray, ...]) -> set[tuple[int, int]]:
     """Judge the edges one at a time, so that no more than one table is held; return relabelled columns."""
     data = found.data
-    tables = data.reduce(partial(tuple_of_tables, edges=graph.edges)) if data.on_cluster else _tables(data, graph.edges)
+    tables = (
+        _tables(data, graph.edges)
+        if isinstance(data, Dataset)
+        else data.reduce(partial(tuple_of_tables, edges=graph.edges))
+    )
     apart: list[str] = []
     certain: list[str] = []
     doubtful: list[str] = []
@@ -132,7 +149,7 @@ def _judge_pairs(found: Findings, graph: Graph, shown: tuple[np.ndarray, ...]) -
 
 def _tables(data: Dataset, edges: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each edge which pairs of values its columns show, missing cells after the last value."""
-    columns, sizes = _columns_with_holes(data), data.domain.cardinalities(data.n_variables).tolist()
+    columns, sizes = _columns_with_holes(data), data.variables.sizes
     for i, j in edges.tolist():
         seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
         yield seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
@@ -152,9 +169,9 @@ def _columns_with_holes(data: Dataset) -> np.ndarray:
         f"looking at the pairs of {n} columns",
         "use fewer rows or columns",
     )
-    columns = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T).astype(np.int16)
+    columns = np.ascontiguousarray(data.states[used].T).astype(np.int16)
     if data.missing is not None:
-        sizes = data.domain.cardinalities(n).astype(np.int16)
+        sizes = np.array(data.variables.sizes, dtype=np.int16)
         columns = np.where(data.missing[used].T, sizes[:, None], columns)
     return columns
 
@@ -171,7 +188,7 @@ def _identical_columns(data: Dataset) -> set[tuple[int, int]]:
     """Each column that is a relabelling of an earlier one in every row, with the first of its kind."""
     columns = _columns_with_holes(data)
     alike = np.empty(columns.shape, np.int8)
-    for j, size in enumerate(data.domain.cardinalities(data.n_variables).tolist()):
+    for j, size in enumerate(data.variables.sizes):
         codes, first = np.unique(columns[j], return_index=True)
         rank = np.full(size + 1, -1, np.int8)
         rank[codes[np.argsort(first)]] = np.arange(len(codes), dtype=np.int8)  # numbered as they appear

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from gibbsian.data.files import STDIN, STREAMED, format_of, open_parquet, read_file, readable, text_batches
+from gibbsian.data.rows import Rows
 from gibbsian.data.table import canonical, label_key
+from gibbsian.domain import Label
 from gibbsian.startup import pandas
+
+if TYPE_CHECKING:
+    import pyarrow
 
 ROWS_AT_ONCE = 50_000
 
 
-def is_streamed(source: Any) -> bool:
+def is_streamed(source: object) -> TypeGuard[str | Path]:
     """Whether a source is a file that is read a part at a time."""
     return isinstance(source, str | Path) and format_of(Path(source))[0] in STREAMED
 
 
-def count_rows(source: Any) -> int | None:
+def count_rows(source: object) -> int | None:
     """Return the number of rows, where that is known before they are read."""
     if is_streamed(source):
         if Path(source).suffix.lower() != ".parquet":
@@ -29,10 +34,12 @@ def count_rows(source: Any) -> int | None:
             return file.metadata.num_rows
     if shape := getattr(source, "shape", None):  # sparse arrays have no length
         return shape[0]
-    return getattr(source, "n_rows", None) or (len(source) if hasattr(source, "__len__") else None)
+    if isinstance(source, Rows):
+        return source.n_rows
+    return len(source) if isinstance(source, Sized) else None
 
 
-def rereadable(source: Any) -> Any:
+def rereadable(source: object) -> object:
     """Return what can be read more than once: stdin as the Arrow table of its words, all else as it is."""
     if source != STDIN:
         return source
@@ -54,12 +61,12 @@ def chunks(source: Any, rows: int = ROWS_AT_ONCE) -> Iterator[Any]:
         yield source
 
 
-def _file_chunks(path: Path, rows: int) -> Iterator[Any]:
+def _file_chunks(path: Path, rows: int) -> Iterator[pyarrow.Table]:
     from pyarrow import Table
 
     if not path.exists() or path.stat().st_size == 0:
         read_file(path)  # which says what is wrong
-    waiting: list[Any] = []
+    waiting: list[pyarrow.RecordBatch] = []
     for batch in _batches(path, rows):
         waiting.append(batch)
         if sum(len(one) for one in waiting) >= rows:
@@ -69,7 +76,7 @@ def _file_chunks(path: Path, rows: int) -> Iterator[Any]:
         yield Table.from_batches(waiting)
 
 
-def _batches(path: Path, rows: int) -> Iterator[Any]:
+def _batches(path: Path, rows: int) -> Iterator[pyarrow.RecordBatch]:
     if path.suffix.lower() != ".parquet":
         yield from text_batches(path)
         return
@@ -77,28 +84,35 @@ def _batches(path: Path, rows: int) -> Iterator[Any]:
         yield from file.iter_batches(rows)
 
 
+def is_arrow(part: object) -> bool:
+    """Whether a part is an Arrow table."""
+    return hasattr(part, "column_names")
+
+
 def names_of(part: Any) -> list[str]:
     """Return the names of the columns of a part, in their order."""
-    return [str(name) for name in getattr(part, "column_names", getattr(part, "columns", ()))]
+    return [str(name) for name in (part.column_names if is_arrow(part) else getattr(part, "columns", ()))]
 
 
-def values_of(part: Any, name: str, places: np.ndarray) -> list[Any]:
+def values_of(part: pyarrow.Table | pandas.DataFrame, name: str, places: np.ndarray) -> list[object]:
     """Return some cells of a column, as the table writes them."""
-    if hasattr(part, "column_names"):
+    if is_arrow(part):
         return part.column(name).take(places).to_pylist()
     return part.iloc[places, names_of(part).index(name)].tolist()
 
 
-def with_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) -> Any:
+def with_cells(
+    part: pyarrow.Table | pandas.DataFrame, name: str, places: np.ndarray, labels: Sequence[Label]
+) -> pyarrow.Table | pandas.DataFrame:
     """Return a part with labels in some cells of a column, which keeps its type and its own spellings."""
-    if hasattr(part, "column_names"):
+    if is_arrow(part):
         return _with_arrow_cells(part, name, places, labels)
     whole = names_of(part).index(name)
     part.isetitem(whole, _filled(part.iloc[:, whole], places, labels))
     return part
 
 
-def _with_arrow_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) -> Any:
+def _with_arrow_cells(part: pyarrow.Table, name: str, places: np.ndarray, labels: Sequence[Label]) -> pyarrow.Table:
     import pyarrow
 
     number, column = part.column_names.index(name), part.column(name)
@@ -110,7 +124,7 @@ def _with_arrow_cells(part: Any, name: str, places: np.ndarray, labels: Sequence
     return part.set_column(number, name, pyarrow.array(filled.array).cast(column.type))
 
 
-def _filled(column: Any, places: np.ndarray, labels: Sequence[Any]) -> Any:
+def _filled(column: pandas.Series, places: np.ndarray, labels: Sequence[Label]) -> pandas.Series:
     """Return a pandas column with labels in some cells, as it writes them itself."""
     own = getattr(column.dtype, "categories", None)
     known = [value for value in (column.unique() if own is None else own) if canonical(value) is not None]

@@ -15,7 +15,11 @@ from functools import partial, reduce
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import Findings, observed_rows
+from gibbsian.data.findings import CHECKS, Findings, observed_rows
+from gibbsian.data.pairs import check_pairs
+from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.families.products import ProductsFamily
 
 Clique = tuple[int, ...]
 
@@ -25,11 +29,24 @@ MOST_WORK = 2e8
 CELL = 20
 
 
+@CHECKS.register("products")
+def check_products(found: Findings, model: Model[ProductsFamily]) -> None:
+    """Check products of any order; pairs of two-valued columns have checks of their own."""
+    scopes = model.family.scopes
+    if not found.data.coding.domain.two_valued:
+        check_cliques(found, scopes, scopes)
+        return
+    pairs = np.array([scope for scope in scopes if len(scope) == 2], dtype=np.int64).reshape(-1, 2)
+    bias = sum(len(scope) == 1 for scope in scopes) == scopes.n_variables
+    check_pairs(found, Graph(scopes.n_variables, pairs), bias)
+    check_cliques(found, [scope for scope in scopes if len(scope) > 2], scopes)
+
+
 def check_cliques(found: Findings, cliques: Sequence[Clique], known: Sequence[Clique]) -> None:
     """Check `cliques`, some or all of those that the model knows."""
     data = found.data
     found.check_observed(data.reduce(observed_rows))
-    sizes = data.domain.cardinalities(data.n_variables)
+    sizes = np.array(data.variables.sizes)
     work = np.cumsum([data.n_states + CELL * float(np.prod(sizes[list(clique)])) for clique in cliques])
     affordable = int(np.searchsorted(work, MOST_WORK, side="right"))
     if len(cliques) > affordable:
@@ -48,7 +65,7 @@ def _unbounded(found: Findings, cliques: Sequence[Clique], whole: set[Clique]) -
     A clique with missing cells proves nothing and is passed over; `whole` are those with all parts.
     """
     data = found.data
-    levels = data.domain.levels(data.n_variables)
+    levels = data.variables.levels
     holes, *tables = data.reduce(partial(_combinations, cliques))
     for clique, table in zip(cliques, tables, strict=True):
         if holes[list(clique)].any():
@@ -63,8 +80,8 @@ def _unbounded(found: Findings, cliques: Sequence[Clique], whole: set[Clique]) -
 
 def _combinations(cliques: Sequence[Clique], data: Dataset) -> tuple[np.ndarray, ...]:
     """Count the missing cells of each column, and for each clique the states that show each combination of values."""
-    used, sizes = data.weights > 0, data.domain.cardinalities(data.n_variables)
-    codes = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T).astype(np.int64)
+    used, sizes = data.weights > 0, np.array(data.variables.sizes)
+    codes = np.ascontiguousarray(data.states[used].T).astype(np.int64)
     holes = np.zeros(data.n_variables, int) if data.missing is None else data.missing[used].sum(axis=0)
     numbers = (reduce(lambda total, i: sizes[i] * total + codes[i], clique, 0 * codes[0]) for clique in cliques)
     tables = (

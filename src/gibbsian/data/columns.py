@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ FIRST_ROWS = 64
 MOST_LEVELS = 10
 
 
-def columns_in(coding: Any) -> Columns:
+def columns_in(coding: object) -> Columns:
     """Return what is declared of single columns."""
     rule = as_rule(coding)
     rule = as_rule(rule.coding) if isinstance(rule, Units) else rule
@@ -35,7 +34,7 @@ def columns_in(coding: Any) -> Columns:
 
 
 # -- identifiers ------------------------------------------------------------------------------------------------------
-def identifiers(table: Table, coding: Any) -> list[str]:
+def identifiers(table: Table, coding: object) -> list[str]:
     """Return the columns that name the rows of a table; those that were declared do not count."""
     if isinstance(coding, CategoryCoding):
         return []
@@ -44,7 +43,7 @@ def identifiers(table: Table, coding: Any) -> list[str]:
     return found if len(found) < len(table.names) else []
 
 
-def without_identifiers(table: Table, coding: Any) -> tuple[Table, list[str]]:
+def without_identifiers(table: Table, coding: object) -> tuple[Table, list[str]]:
     """Return a table without the columns that name its rows, and these; a warning says so."""
     found = identifiers(table, coding)
     for name in found:
@@ -71,7 +70,7 @@ def _candidates(table: Table) -> list[int]:
     return np.flatnonzero(whole & (first[1:] != first[:-1]).all(axis=0)).tolist()
 
 
-def _is_fraction(value: Any) -> bool:
+def _is_fraction(value: object) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
@@ -88,13 +87,13 @@ def _is_identifier(table: Table, place: int) -> bool:
 
 
 # -- kinds ------------------------------------------------------------------------------------------------------------
-def kinds_of(table: Table, coding: Any = "auto") -> dict[str, str]:
+def kinds_of(table: Table, coding: object = "auto") -> dict[str, str]:
     """Return for each column whether it is "two-valued", "ordered", "categories" or "numbers", as declared or seen."""
     known = columns_in(coding).kept
     return {name: _declared_kind(name, table.column(j), known.get(name)) for j, name in enumerate(table.names)}
 
 
-def _declared_kind(name: str, column: Factor, coding: Any) -> str:
+def _declared_kind(name: str, column: Factor, coding: object) -> str:
     """The kind of a column; what is declared about it goes before what it shows."""
     rule = as_rule(coding) if isinstance(coding, str) else coding
     if isinstance(rule, Threshold):

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.distinct import distinct
-from gibbsian.data.encoding import Cells, converted, encode, read_again, states_of
+from gibbsian.data.encoding import Cells, converted, encode, read_again
 from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, systematic_draws
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.readers import read_table
 from gibbsian.data.rows import Rows, T
-from gibbsian.data.rules import ManyValued, Threshold, as_rule
+from gibbsian.data.rules import CodingLike, ManyValued, Threshold, as_rule
 from gibbsian.data.table import Table, default_names
-from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
+from gibbsian.domain import AnyCoding, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
+from gibbsian.models.variables import variables_of
 from gibbsian.rng import RandomState, as_generator
 
-# Names of columns that a message lists.
-FEW_NAMES = 8
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 # What to do about missing cells where a learner cannot have them.
 LEARN_OTHERWISE = "learn with a learner, which sums them out or completes them, or "
 
@@ -37,9 +40,9 @@ class Dataset(Rows):
     Parameters
     ----------
     states : ndarray of shape (n_states, n_variables)
-        Distinct states in the values of the domain: int8 for discrete ones; float64 for real numbers, or CSR where the
-        source was sparse, and for shares of two values. A missing cell holds the lower (or first) value, or zero, and
-        must not be read.
+        Distinct rows: codes 0, 1, ... in the order of the labels (int8); float64 for real numbers, or CSR where the
+        source was sparse, and for probabilities of the upper of two values. A missing cell holds zero, and must not be
+        read.
     weights : float64 ndarray of shape (n_states,)
         Summed sample weights of the equal rows; zero where all of them have weight zero.
     missing : bool ndarray like `states`, or None
@@ -63,7 +66,7 @@ class Dataset(Rows):
     ([[0, 1], [1, 1]], [2.0, 1.0], [0, 1, 0])
     """
 
-    states: Any
+    states: np.ndarray  # or a `csr_array`, which has no types
     weights: np.ndarray
     missing: np.ndarray | None
     coding: AnyCoding
@@ -83,11 +86,11 @@ class Dataset(Rows):
     @classmethod
     def read(
         cls,
-        source: Any,
+        source: object,
         *,
-        coding: Any = "auto",
+        coding: CodingLike = "auto",
         names: Sequence[str] | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         columns: str | Sequence[str] | None = None,
         drop: str | Sequence[str] = (),
         weight_column: str | None = None,
@@ -156,8 +159,8 @@ class Dataset(Rows):
         >>> hair = gb.Dataset.read([["blond", 1], ["red", 3], ["brown", 2]], coding="categorical")
         >>> hair.states.tolist(), hair.coding.labels
         ([[0, 0], [1, 1], [2, 2]], (('blond', 'brown', 'red'), (1, 2, 3)))
-        >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], coding="real").domain.name
-        'real'
+        >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], coding="real").states.dtype.name
+        'float64'
         """
         if isinstance(source, Dataset):
             if any(option is not None for option in (names, columns, weight_column, drop or None)):
@@ -185,20 +188,20 @@ class Dataset(Rows):
     @classmethod
     def of_states(
         cls,
-        states: Any,
-        coding: Any,
+        states: ArrayLike | csr_array,
+        coding: object,
         *,
         names: Sequence[str] | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         missing: np.ndarray | None = None,
         distinct: bool = True,
     ) -> Self:
-        """Build from rows that are states of the coding's domain already.
+        """Build from rows of codes, or of numbers.
 
         Parameters
         ----------
         states : array or CSR array of shape (n_rows, n_variables)
-            The rows; numbers from 0 to 1 are shares where the coding is binary.
+            The rows: codes 0, 1, ... of the values; numbers from 0 to 1 are probabilities of the upper of two values.
         coding : str, pair of labels, Coding, CategoryCoding or RealCoding
             How they are written: one that needs no data to be filled, or ``"real"``.
         names : sequence of str, optional
@@ -223,9 +226,9 @@ class Dataset(Rows):
         words = default_names(states.shape[1]) if names is None else tuple(names)
         weights = None if sample_weight is None else check_weights(sample_weight, states.shape[0])
         if missing is not None:
-            missing, states = _checked_holes(missing, states, known.domain)
+            missing, states = _checked_holes(missing, states)
         if distinct:
-            return cls._of_cells(Cells(_codes(states, known.domain), missing, known, words), weights)
+            return cls._of_cells(Cells(_checked(states, known), missing, known, words), weights)
         n_rows = states.shape[0]
         per_row = np.ones(n_rows) if weights is None else weights
         return cls(states, per_row, missing, known, words, np.arange(n_rows), weights)
@@ -237,11 +240,10 @@ class Dataset(Rows):
         row_of = row_of if cell_of is None else row_of[cell_of]
         weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
         kept = cells.codes[first] if is_sparse(cells.codes) else cells.codes.take(first, axis=0)
-        states = states_of(kept, cells.coding.domain)
         holes = None if cells.missing is None else cells.missing[first]
-        return cls(states, weights, holes, cells.coding, cells.names, row_of, row_weights)
+        return cls(kept, weights, holes, cells.coding, cells.names, row_of, row_weights)
 
-    def _weighted(self, sample_weight: Any) -> Self:
+    def _weighted(self, sample_weight: ArrayLike) -> Self:
         """Return the data with other weights of the rows."""
         row_weights = check_weights(sample_weight, self.n_rows)
         weights = np.bincount(self.row_of, row_weights, minlength=self.n_states)
@@ -275,24 +277,19 @@ class Dataset(Rows):
 
     @property
     def has_shares(self) -> bool:
-        """Whether the states are numbers between the two values of the domain."""
-        return self.domain.two_valued and self.states.dtype.kind == "f"
-
-    @property
-    def codes(self) -> np.ndarray:
-        """The numbers of the values of the distinct states: 0, 1, ... in the order of the labels."""
-        return self.domain.to_codes(self.states)
+        """Whether the states are probabilities of the upper of two values."""
+        return self.coding.domain.two_valued and self.states.dtype.kind == "f"
 
     @property
     def nbytes(self) -> int:
         """Memory that the arrays take."""
-        states: Any = self.states
+        states = self.states
         kept = (states.data, states.indices, states.indptr) if is_sparse(states) else (states,)
         arrays = (*kept, self.weights, self.missing, self.row_of, self.row_weights)
         return sum(array.nbytes for array in arrays if array is not None)
 
     # -- rows in their own order --------------------------------------------------------------------------------------
-    def rows(self, places: Any = slice(None)) -> tuple[Any, np.ndarray | None]:
+    def rows(self, places: Sequence[int] | np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the states of some original rows, and where they are missing (None where no cell of the data is).
 
         Examples
@@ -426,8 +423,8 @@ class Dataset(Rows):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> gb.Dataset.read([[0, 1], [1, 1]]).map(lambda part: part.convert("spin")).states.tolist()
-        [[-1, 1], [1, 1]]
+        >>> gb.Dataset.read([[0, 1], [1, 1]]).map(lambda part: part.hide([0])).n_missing
+        2
         """
         return function(self)  # type: ignore[return-value]
 
@@ -452,7 +449,7 @@ class Dataset(Rows):
         return np.zeros(self.n_rows, bool) if self.missing is None else self.missing[self.row_of].all(axis=1)
 
     # -- other forms --------------------------------------------------------------------------------------------------
-    def convert(self, coding: str | tuple[Any, Any] | AnyCoding) -> Self:
+    def convert(self, coding: CodingLike) -> Self:
         """Return the same data written in another coding: low stays low, high stays high, and labels keep their names.
 
         Categories with two values each become the lower and upper value of a two-valued coding, in their order.
@@ -460,29 +457,28 @@ class Dataset(Rows):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> gb.Dataset.read([[0, 1], [1, 1]]).convert("spin").states.tolist()
-        [[-1, 1], [1, 1]]
-        >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]]).convert("categorical").domain.sizes
-        (2, 2)
+        >>> spins = gb.Dataset.read([[0, 1], [1, 1]]).convert("spin")
+        >>> spins.states.tolist(), spins.decode(spins.states).tolist()
+        ([[0, 1], [1, 1]], [[-1, 1], [1, 1]])
+        >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]]).convert("categorical").variables.scores is None
+        True
         """
         return converted(self, coding)
 
-    def in_coding(self, coding: Coding) -> Self:
+    def in_coding(self, coding: AnyCoding) -> Self:
         """Return two-valued data with these labels and numbers instead of its own, low for low and high for high."""
         if coding.rule is None and isinstance(self.coding.rule, Threshold):
             coding = replace(coding, rule=self.coding.rule)
-        if coding.domain == self.domain:
-            same = (coding, coding.rule) == (self.coding, self.coding.rule)
-            return self if same else replace(self, coding=coding)
-        if self.has_shares:
+        if self.has_shares and coding.domain != self.coding.domain:
             raise CodingError(f"shares of two values cannot be written as {coding.describe()}", "give 0 and 1 only")
-        return replace(self, states=coding.domain.from_codes(self.codes), coding=coding)
+        same = (coding, coding.rule) == (self.coding, self.coding.rule)
+        return self if same else replace(self, coding=coding)
 
     def with_cells(self, cells: Cells) -> Self:
         """Return the data with other cells for each distinct state; states that become equal are put together."""
         return replace(self._of_cells(cells, self.row_weights, self.row_of), dropped=self.dropped)
 
-    def with_numbers(self, numbers: Any) -> Self:
+    def with_numbers(self, numbers: np.ndarray | csr_array) -> Self:
         """Return real data with other numbers for each distinct state, dense or CSR: scaled rows, for example.
 
         Examples
@@ -493,26 +489,6 @@ class Dataset(Rows):
         [2.0]
         """
         return self.with_cells(Cells(numbers, self.missing, RealCoding(), self.names))
-
-    @property
-    def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """The labels of each column, in the order of the codes."""
-        return tuple(self.coding.labels_of(j) for j in range(self.n_variables))
-
-    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
-        """Return states in the user's own labels.
-
-        Number codings give integers, or floats with NaN where `missing`; truth values give booleans; labels, and
-        truth values with missing cells, give objects with None.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> data = gb.Dataset.read([["no", "yes"], ["yes", "yes"]])
-        >>> data.decode(data.states).tolist()
-        [['no', 'yes'], ['yes', 'yes']]
-        """
-        return self.coding.decode(states, missing)
 
     def require_complete(self, who: str, instead: str = LEARN_OTHERWISE) -> None:
         """Raise `MissingValuesError` when cells are missing; `who` cannot handle them, `instead` could.
@@ -538,7 +514,7 @@ class Dataset(Rows):
         )
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike) -> Self:
         """Return the data of some original rows (numbers or a mask), weights kept.
 
         Examples
@@ -547,11 +523,11 @@ class Dataset(Rows):
         >>> gb.Dataset.read([[0, 1], [1, 1], [0, 0]]).take([2, 0, 0]).weights.tolist()
         [1.0, 2.0]
         """
-        rows = np.arange(self.n_rows)[np.asarray(rows)]
-        if rows.size == 0:
+        chosen = np.arange(self.n_rows)[np.asarray(rows)]
+        if chosen.size == 0:
             raise DataError("no rows were chosen", "choose 1 or more")
-        kept, row_of = np.unique(self.row_of[rows], return_inverse=True)
-        row_weights = None if self.row_weights is None else self.row_weights[rows]
+        kept, row_of = np.unique(self.row_of[chosen], return_inverse=True)
+        row_weights = None if self.row_weights is None else self.row_weights[chosen]
         missing = None if self.missing is None else self.missing[kept]
         return replace(
             self,
@@ -562,31 +538,7 @@ class Dataset(Rows):
             row_weights=row_weights,
         )
 
-    def places(self, columns: Any, argument: str = "columns") -> np.ndarray:
-        """Return the numbers of columns that are given by name or number; names may stand in one text, with commas.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> gb.Dataset.read([[0, 1, 1], [1, 1, 0]], names=["a", "b", "c"]).places(["c", 0]).tolist()
-        [2, 0]
-        """
-        if isinstance(columns, str):
-            columns = [columns] if columns in self.names else columns.split(",")
-        listed = list(np.atleast_1d(np.asarray(columns, dtype=object)))
-        found = [self._place(column) for column in listed]
-        if not found or None in found or len(set(found)) < len(found):
-            known = ", ".join(map(repr, self.names[:FEW_NAMES])) + ", ..." * (self.n_variables > FEW_NAMES)
-            raise ArgumentError(f"must be some of the columns {known}, each once", argument=argument, value=columns)
-        return np.array(found, dtype=np.int64)
-
-    def _place(self, column: Any) -> int | None:
-        if isinstance(column, str):  # what is no label may not even compare with one
-            return self.names.index(column) if column in self.names else None
-        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-        return int(column) if whole and 0 <= column < self.n_variables else None
-
-    def hide(self, columns: Any) -> Self:
+    def hide(self, columns: object) -> Self:
         """Return the data with some columns missing in every row; rows that become equal are put together.
 
         Examples
@@ -597,8 +549,8 @@ class Dataset(Rows):
         """
         holes = self.holes.copy()
         holes[:, self.places(columns)] = True
-        missing, states = _checked_holes(holes, self.states, self.domain)
-        return self.with_cells(Cells(_codes(states, self.domain), missing, self.coding, self.names))
+        missing, states = _checked_holes(holes, self.states)
+        return self.with_cells(Cells(states, missing, self.coding, self.names))
 
     def complete_rows(self) -> Self:
         """Return the rows that have no missing cell.
@@ -640,29 +592,30 @@ class Dataset(Rows):
         return self.take(np.sort(order[:n_train])), self.take(np.sort(order[n_train:]))
 
 
-def _named(coding: Any) -> AnyCoding:
+def _named(coding: object) -> AnyCoding:
     return RealCoding() if isinstance(coding, str) and coding == "real" else as_coding(coding)
 
 
-def _codes(states: Any, domain: AnyDomain) -> Any:
-    """Cells as they are compared: bool for two values, codes of categories, numbers."""
-    if is_sparse(states) or states.dtype.kind == "f" or not domain.two_valued:
+def _checked(states: np.ndarray, coding: AnyCoding) -> np.ndarray:
+    """Return rows of codes of the coding's values; numbers are taken as they are."""
+    if is_sparse(states) or states.dtype.kind == "f":
         return states
-    return domain.to_codes(states).view(bool)
+    return variables_of(coding.domain, states.shape[1]).checked(states, "states")
 
 
-def _checked_holes(missing: np.ndarray, states: Any, domain: AnyDomain) -> tuple[np.ndarray | None, Any]:
-    """Which cells are missing, and the states with the lowest value there."""
+def _checked_holes(missing: np.ndarray, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return which cells are missing, and the states with zeros there."""
     holes = np.asarray(missing, dtype=bool)
     if holes.shape != states.shape:
         raise DataError(f"missing has shape {holes.shape}, but states has {states.shape}")
     if not holes.any():
         return None, states
-    lowest = domain.low if isinstance(domain, Domain) else 0
-    return holes, np.where(holes, states.dtype.type(lowest), states)
+    return holes, np.where(holes, states.dtype.type(0), states)
 
 
-def _take_weights(table: Table, weight_column: str | None, sample_weight: Any) -> tuple[Table, Any]:
+def _take_weights(
+    table: Table, weight_column: str | None, sample_weight: ArrayLike | None
+) -> tuple[Table, ArrayLike | None]:
     """Take the column of weights out of the table."""
     if weight_column is None:
         return table, sample_weight

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gibbsian.data.table import INSTEAD
 from gibbsian.domain import AnyDomain, Categories
 from gibbsian.resources import require_memory
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # What gathering takes with its table: of a number a copy, and where the first column does not tell rows apart bytes,
 # those sorted and the distinct ones; of a code or a hole itself, as it was compared and once more; and of a row its key
@@ -20,13 +23,15 @@ BYTES_PER_NUMBER, BYTES_PER_TIED, BYTES_PER_CODE, BYTES_PER_HOLE, BYTES_PER_ROW 
 BITS = 63
 
 
-def distinct(codes: Any, domain: AnyDomain, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def distinct(
+    codes: np.ndarray | csr_array, domain: AnyDomain, missing: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct rows of a table, whatever kind its cells are of.
 
     Parameters
     ----------
     codes : ndarray or CSR array of shape (n_rows, n)
-        Bool where a cell is the upper of two values, the numbers of categories, or numbers.
+        The codes of two values, those of categories, or numbers.
     domain : Domain, Categories or Reals
         Where they come from.
     missing : bool ndarray of the same shape, or None
@@ -56,9 +61,9 @@ def _require_memory(codes: np.ndarray, cell: float) -> None:
     require_memory(needed, what, INSTEAD)
 
 
-def distinct_rows(high: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(codes: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct rows of a two-valued table, in lexicographic order."""
-    packed = np.packbits(high, axis=1)
+    packed = np.packbits(codes, axis=1)
     if missing is not None:
         packed = np.concatenate([packed, np.packbits(missing, axis=1)], axis=1)
     return _sorted_by(_keys(packed))
@@ -112,7 +117,7 @@ def _by_first(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return order, row_of
 
 
-def _distinct_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_sparse(rows: csr_array) -> tuple[np.ndarray, np.ndarray]:
     rows = rows.copy()
     rows.sum_duplicates()
     rows.eliminate_zeros()

@@ -1,14 +1,14 @@
-"""From a table, or from data in another coding, to states: the one place where `coding=` is understood."""
+"""From a table, or from data in another coding, to codes: the one place where `coding=` is understood."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gibbsian.data.categories import as_cells, coding_for, coding_of, encode_categories, relabel
+from gibbsian.data.categories import coding_for, coding_of, encode_categories, relabel
 from gibbsian.data.numbers import (
     densified,
     holds_shares,
@@ -19,7 +19,20 @@ from gibbsian.data.numbers import (
     require_shares,
     with_zeros,
 )
-from gibbsian.data.rules import Columns, Labels, ManyValued, OneHot, Ordinal, Shares, Threshold, Units, Values, as_rule
+from gibbsian.data.rules import (
+    AnyRule,
+    CodingLike,
+    Columns,
+    Labels,
+    ManyValued,
+    OneHot,
+    Ordinal,
+    Shares,
+    Threshold,
+    Units,
+    Values,
+    as_rule,
+)
 from gibbsian.data.table import Table, as_factor
 from gibbsian.data.two_values import (
     above,
@@ -35,16 +48,19 @@ from gibbsian.domain import (
     CODINGS,
     DOMAINS,
     AnyCoding,
-    AnyDomain,
     CategoryCoding,
     Coding,
-    Domain,
     RealCoding,
     as_coding,
 )
 from gibbsian.errors import CodingError, DataError
 
-Data = TypeVar("Data", bound=Any)  # a Dataset, which imports this module
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from gibbsian.data.dataset import Dataset
+
+Data = TypeVar("Data", bound="Dataset")
 OTHER_KINDS = (
     "set `visible='gaussian'` for real numbers, `visible='categorical'` for values without order, or "
     "`coding=Threshold(t)`"
@@ -58,8 +74,7 @@ class Cells:
     Parameters
     ----------
     codes : ndarray
-        For each cell whether it is the upper of two values (bool), which of the categories it is (int8), or the number
-        that it is (float64, dense or CSR). The lowest, or zero, where missing.
+        The code of each cell (int8), or the number that it is (float64, dense or CSR); zero where missing.
     missing : bool ndarray or None
         Where nothing stands; None when the table is complete.
     coding : Coding, CategoryCoding or RealCoding
@@ -68,26 +83,13 @@ class Cells:
         The variables.
     """
 
-    codes: Any
+    codes: np.ndarray | csr_array
     missing: np.ndarray | None
     coding: AnyCoding
     names: tuple[str, ...]
 
-    @property
-    def states(self) -> Any:
-        """The cells as they enter the energy."""
-        return states_of(self.codes, self.coding.domain)
 
-
-def states_of(codes: Any, domain: AnyDomain) -> Any:
-    """Return cells as they enter the energy."""
-    if not (isinstance(domain, Domain) and codes.dtype.kind == "b"):
-        return codes
-    upper = np.ascontiguousarray(codes).view(np.int8)
-    return upper if domain == BINARY else domain.from_codes(upper)
-
-
-def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -> Cells:
+def encode(table: Table, coding: CodingLike = "auto", declared_by: str | None = None) -> Cells:
     """Read a table in a coding; `declared_by` is who was fitted on it, for messages."""
     rule = as_rule(coding)
     if is_sparse(table.cells) and not isinstance(rule, RealCoding):
@@ -117,7 +119,7 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
             return _labelled(table, rule) if found is None else Cells(*found, table.names)
 
 
-def _written_out(table: Table, coding: Any) -> Table:
+def _written_out(table: Table, coding: object) -> Table:
     """A sparse table with its zeros, for visible units and for models that were fitted."""
     visible = isinstance(coding, str) and coding == "auto-visible"
     wanted = visible or isinstance(coding, Units | Shares | Coding | CategoryCoding)
@@ -127,7 +129,7 @@ def _written_out(table: Table, coding: Any) -> Table:
 
 
 # -- each column its own ----------------------------------------------------------------------------------------------
-def _labelled(table: Table, rule: Any) -> Cells:
+def _labelled(table: Table, rule: AnyRule) -> Cells:
     """Read columns by their labels, declared or recognised; two values that all columns share are one coding."""
     table = table.factors()
     coding = coding_of(table, rule)
@@ -171,16 +173,17 @@ def _joined(table: Table, rule: OneHot) -> Table:
 def _cut(table: Table, rule: Threshold) -> Cells:
     """Cut numbers at a threshold."""
     high, missing = above(table, rule.threshold)
+    codes = high.view(np.int8)
     wanted = as_rule(rule.coding)
     if not isinstance(wanted, ManyValued):
-        return _with_rule(Cells(high, missing, as_coding(wanted), table.names), Threshold(rule.threshold))
-    zero_one = Table(table.names, high.astype(np.int8) if missing is None else np.where(missing, np.nan, high))
+        return _with_rule(Cells(codes, missing, as_coding(wanted), table.names), Threshold(rule.threshold))
+    zero_one = Table(table.names, codes if missing is None else np.where(missing, np.nan, codes))
     if not isinstance(wanted, CategoryCoding):
         wanted = Values((0, 1)) if isinstance(wanted, Values) else Labels((0, 1))
     return _with_rule(encode(zero_one, wanted), Threshold(rule.threshold))
 
 
-def _with_rule(cells: Cells, rule: Any) -> Cells:
+def _with_rule(cells: Cells, rule: object) -> Cells:
     return replace(cells, coding=replace(cells.coding, rule=rule))
 
 
@@ -197,7 +200,8 @@ def _declared(table: Table, coding: Coding | CategoryCoding, declared_by: str | 
             return _by_labels(_joined(table, rule), coding, declared_by)
         if isinstance(rule, Columns):
             own = {name: coding.labels_of(j) for j, name in enumerate(table.names)}
-            cuts = {name: Threshold(cut.threshold, own[name]) for name, cut in rule.declared.items()}
+            cuts = {name: cut for name, cut in rule.declared.items() if isinstance(cut, Threshold)}
+            cuts = {name: Threshold(cut.threshold, own[name]) for name, cut in cuts.items()}
             return _by_labels(_cut_columns(table, cuts), coding, declared_by)
         if isinstance(rule, Shares) and holds_shares(numbers_of(table)):
             return _shares(table, coding, "scale the numbers as those of the fit were")
@@ -246,9 +250,10 @@ def _alike(table: Table) -> Cells:
     return Cells(*found, table.names)
 
 
-def _coding_of_units(coding: Any, kind: str) -> Any:
+def _coding_of_units(coding: AnyCoding, kind: str) -> AnyCoding:
     """Return a coding in the domain of units of a kind; where it is 0/1, shares are welcome."""
-    if kind in DOMAINS:  # the labels stay those of the table, whatever numbers stand for them in the energy
+    # the labels stay those of the table, whatever numbers stand for them in the energy
+    if kind in DOMAINS and not isinstance(coding, RealCoding):
         coding = replace(coding, domain=DOMAINS[kind])
     if not isinstance(coding, Coding):
         return coding
@@ -265,7 +270,7 @@ def _shares(table: Table, coding: Coding | CategoryCoding, remedy: str) -> Cells
 
 
 # -- data that have been read -----------------------------------------------------------------------------------------
-def read_again(data: Data, coding: Any, declared_by: str | None = None) -> Data:
+def read_again(data: Data, coding: CodingLike, declared_by: str | None = None) -> Data:
     """Return a data set as `coding` asks for it, and refuse one that is written otherwise."""
     rule = as_rule(coding)
     if isinstance(rule, Units):
@@ -281,7 +286,7 @@ def read_again(data: Data, coding: Any, declared_by: str | None = None) -> Data:
     refuse_coding(data, rule, declared_by)
 
 
-def converted(data: Data, coding: Any, declared_by: str | None = None) -> Data:
+def converted(data: Data, coding: CodingLike, declared_by: str | None = None) -> Data:
     """Return the same data written in another coding."""
     rule = as_rule(coding)
     if isinstance(data.coding, RealCoding):
@@ -303,7 +308,7 @@ def _as_columns(data: Data, rule: Columns, declared_by: str | None) -> Data:
     declared = coding_for(Columns(known, "categorical"), data.names, data.coding.labels_of)
     if declared.labels == data.labels:
         return data
-    return _relabelled(data, replace(data.coding, labels=declared.labels), declared_by)
+    return _relabelled(data, CategoryCoding(declared.labels, data.coding.domain, data.coding.rule), declared_by)
 
 
 def _as_units(data: Data, units: Units) -> Data:
@@ -311,8 +316,8 @@ def _as_units(data: Data, units: Units) -> Data:
         return converted(data, "real")
     data = read_again(data, units.coding)
     if units.kind == "categorical":
-        return converted(data, Labels()) if data.domain.two_valued else data
-    if data.domain.two_valued:
+        return converted(data, Labels()) if data.coding.domain.two_valued else data
+    if data.coding.domain.two_valued:
         return data.in_coding(_coding_of_units(data.coding, units.kind))
     if units.kind in DOMAINS:
         reason = f"units have two values but the Dataset is {data.coding.describe()}"
@@ -338,11 +343,10 @@ def _relabelled(data: Data, target: CategoryCoding, declared_by: str | None) -> 
     if same_coding(data.coding, target):
         return data
     numbers = relabel(data.names, data.labels, target.labels, declared_by)
-    codes = data.codes
-    codes = np.column_stack([number[codes[:, j]] for j, number in enumerate(numbers)]).astype(np.int8)
+    codes = np.column_stack([number[data.states[:, j]] for j, number in enumerate(numbers)]).astype(np.int8)
     if data.missing is not None:
         codes[data.missing] = 0
-    return data.with_cells(Cells(as_cells(codes, target), data.missing, target, data.names))
+    return data.with_cells(Cells(codes, data.missing, target, data.names))
 
 
 def _as_reals(data: Data) -> Data:
@@ -355,7 +359,7 @@ def _as_reals(data: Data) -> Data:
     return data.with_cells(Cells(*with_zeros(numbers), RealCoding(), data.names))
 
 
-def _numbers_in(data: Data, rule: Any, declared_by: str | None) -> Data:
+def _numbers_in(data: Data, rule: AnyRule, declared_by: str | None) -> Data:
     """Read real numbers in a coding, as if they were a table."""
     table = densified(Table(data.names, data.coding.decode(data.states, data.missing)))
     return data.with_cells(encode(table, rule, declared_by))

@@ -10,12 +10,12 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
 from gibbsian.resources import require_memory
 from gibbsian.startup import pandas
+
+if TYPE_CHECKING:
+    import pyarrow.csv
+    import pyarrow.parquet
+    from numpy.lib.npyio import NpzFile
 
 # Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
 BYTES_PER_FILE_BYTE = 12
@@ -48,7 +53,7 @@ PIECE = 1 << 24
 # Numbers of a text are kept in the first of these that holds them.
 NARROW = ("int8", "int16", "int32")
 # Readers of pandas, what they are called with, and the package that each needs besides.
-FRAME_READERS: dict[str, tuple[str, dict[str, Any], str]] = {
+FRAME_READERS: dict[str, tuple[str, dict[str, object], str]] = {
     ".xlsx": ("read_excel", {}, "openpyxl"),
     ".sas7bdat": ("read_sas", {"encoding": "infer"}, ""),
     ".sav": ("read_spss", {"convert_categoricals": False}, "pyreadstat"),
@@ -59,7 +64,7 @@ TABLE_FORMATS = (*TEXT_FORMATS, ".parquet", ".feather", ".npy", ".npz", *FRAME_R
 
 def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
     """Read a file by its extension; ``file.npz:key`` names an array, `names` the columns of text without header."""
-    readers: dict[str, Any] = {
+    readers: dict[str, Callable[[Path, Sequence[str] | None], Table]] = {
         **dict.fromkeys(TEXT_FORMATS, _read_text), ".parquet": _read_parquet, ".feather": _read_feather,
         ".npy": _read_npy, ".npz": _read_npz, **dict.fromkeys(FRAME_READERS, _read_frame),
     }  # fmt: skip
@@ -137,13 +142,17 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
-def _narrow_table(path: Path, plain: bytes | None, **options: Any) -> Any:
+def _narrow_table(
+    path: Path,
+    plain: bytes | None,
+    **options: pyarrow.csv.ReadOptions | pyarrow.csv.ParseOptions | pyarrow.csv.ConvertOptions,
+) -> pyarrow.Table:
     """Read text a block at a time, each made narrow before the next; at once where later cells change a type."""
     from pyarrow import ArrowInvalid, Table, concat_tables
     from pyarrow import csv as arrow_csv
 
     size = path.stat().st_size if plain is None else len(plain)
-    parts: list[Any] = []
+    parts: list[pyarrow.Table] = []
     try:
         with arrow_csv.open_csv(path if plain is None else io.BytesIO(plain), **options) as batches:
             for batch in batches:
@@ -158,7 +167,7 @@ def _narrow_table(path: Path, plain: bytes | None, **options: Any) -> Any:
     return arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), **options)
 
 
-def _bytes_of(batch: Any) -> float:
+def _bytes_of(batch: pyarrow.RecordBatch) -> float:
     """Predict what the rows of a block take, by the kinds of their columns; numbers alone become one block."""
     from pyarrow import types
 
@@ -172,7 +181,7 @@ def _bytes_of(batch: Any) -> float:
     return float(batch.num_rows * (len(each) * max(each, default=0) if alone else sum(each)))
 
 
-def _narrow(column: Any) -> Any:
+def _narrow(column: pyarrow.Array) -> pyarrow.Array:
     """Return whole numbers, or the places of words, in the fewest bytes that hold them."""
     from pyarrow import DictionaryArray, compute, types
 
@@ -184,7 +193,7 @@ def _narrow(column: Any) -> Any:
     return column.cast(next((name for name in NARROW if max(abs(end) for end in ends) <= np.iinfo(name).max), "int64"))
 
 
-def text_batches(path: Path) -> Iterator[Any]:
+def text_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of delimited text as Arrow batches of words, as they are written."""
     import pyarrow
     from pyarrow import csv as arrow_csv
@@ -201,16 +210,18 @@ def text_batches(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _parsing(path: Path, plain: bytes | None, names: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def _parsing(
+    path: Path, plain: bytes | None, names: Sequence[str] | None
+) -> Iterator[dict[str, pyarrow.csv.ReadOptions | pyarrow.csv.ParseOptions]]:
     """Give the options by which a text is cut into fields, and say what is wrong with one that cannot be."""
     from pyarrow import ArrowException
     from pyarrow import csv as arrow_csv
 
     lines = _first_lines(path, plain)
     delimiter = _delimiter(path, lines)
-    ragged: list[Any] = []
+    ragged: list[pyarrow.csv.InvalidRow] = []
 
-    def note_ragged(row: Any) -> str:
+    def note_ragged(row: pyarrow.csv.InvalidRow) -> str:
         ragged.append(row)
         return "error"
 
@@ -244,7 +255,7 @@ def _unpacked(path: Path) -> bytes | None:
     return bytes(held)
 
 
-def _opened(path: Path, packing: str) -> Any:
+def _opened(path: Path, packing: str) -> AbstractContextManager[BinaryIO]:
     """Open stdin or a compressed file."""
     if path == STDIN:
         return nullcontext(sys.stdin.buffer)
@@ -305,7 +316,7 @@ def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | Non
 
 
 # -- Arrow and Parquet ------------------------------------------------------------------------------------------------
-def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
+def table_from_arrow(table: pyarrow.Table, declared: Collection[str] = ()) -> Table:
     """Turn an Arrow table into ours, without the index that pandas may have stored beside the columns.
 
     `declared` names the columns whose dictionary lists their values in the user's order.
@@ -326,7 +337,7 @@ def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
     return table_of_columns(kept, columns)
 
 
-def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor:
+def _arrow_column(column: pyarrow.ChunkedArray, name: str, declared: bool) -> np.ndarray | Factor:
     from pyarrow import compute, types
 
     kind = column.type
@@ -365,14 +376,14 @@ def _read_feather(path: Path, names: Sequence[str] | None) -> Table:
         return _stored(feather.read_table(path))
 
 
-def _stored(table: Any) -> Table:
+def _stored(table: pyarrow.Table) -> Table:
     """Turn what an Arrow file holds into ours; its dictionaries are the writer's categories."""
     from pyarrow import types
 
     return table_from_arrow(table, [field.name for field in table.schema if types.is_dictionary(field.type)])
 
 
-def open_parquet(path: Path) -> Any:
+def open_parquet(path: Path) -> pyarrow.parquet.ParquetFile:
     """Read the header of a Parquet file."""
     from pyarrow import parquet
 
@@ -380,7 +391,7 @@ def open_parquet(path: Path) -> Any:
         return parquet.ParquetFile(path)
 
 
-def index_columns(schema: Any) -> set[str]:
+def index_columns(schema: pyarrow.Schema) -> set[str]:
     """Return the columns of an Arrow schema that are the index of a pandas frame."""
     return {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
 
@@ -438,7 +449,7 @@ def _read_npz(path: Path, names: Sequence[str] | None, key: str | None = None) -
     return table if stored_names is None else Table(as_names(stored_names), table.cells)
 
 
-def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
+def _array_key(path: Path, arrays: NpzFile, wanted: str | None) -> str:
     listed = ", ".join(arrays.files) or "it is empty"
     if wanted is not None:
         if wanted not in arrays.files:
@@ -456,7 +467,7 @@ def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
     return flat[0]
 
 
-def _stored_names(arrays: Any, array: np.ndarray) -> list[str] | None:
+def _stored_names(arrays: NpzFile, array: np.ndarray) -> list[str] | None:
     for key in NAME_KEYS:
         if key in arrays.files:
             names = arrays[key]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.errors import (
     ConstantColumnError,
     DataError,
@@ -17,6 +17,10 @@ from gibbsian.errors import (
     MissingValuesWarning,
     notify,
 )
+from gibbsian.registry import Registry
+
+CHECKS = Registry("check before a fit", "gibbsian.data", "CHECKS")
+"""By family: ``check(found, model)`` looks whether the data determine the parameters."""
 
 # Names listed in a message before it counts the rest.
 LISTED = 3
@@ -49,7 +53,8 @@ class PreflightReport:
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> gb.data.preflight(data, gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)).notes
+    >>> family = gb.PairwiseFamily(gb.graphs.complete(2), data.variables)
+    >>> gb.data.preflight(data, gb.Model.zeros(family)).notes
     ()
     """
 
@@ -67,7 +72,7 @@ class PreflightReport:
 class Findings:
     """What checks find, in sentences: errors are raised, warnings given, and the rest is kept for the report."""
 
-    data: Any
+    data: Rows
     l1: float
     l2: float
     constant: tuple[str, ...] = ()
@@ -181,13 +186,13 @@ def observed_rows(data: Dataset) -> np.ndarray:
     return np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing
 
 
-def refuse_nothing(data: Dataset, n_empty: int) -> None:
+def refuse_nothing(data: Rows, n_empty: int) -> None:
     """Refuse rows that are all empty."""
     if n_empty == data.n_rows:
         raise DataError(f"all cells of all {data.n_rows} rows are missing", "there is nothing to fit")
 
 
-def is_rare(rows: Any, of_rows: Any) -> Any:
+def is_rare(rows: np.ndarray, of_rows: np.ndarray | float) -> np.ndarray:
     """Whether a value occurs, but in too few rows to learn from."""
     return (rows > 0) & (rows < RARE_ROWS) & (rows < RARE_SHARE * of_rows)
 

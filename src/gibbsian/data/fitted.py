@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.readers import read_table
-from gibbsian.data.rules import OneHot
+from gibbsian.data.rules import Groups, OneHot
 from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
 
@@ -15,7 +14,7 @@ from gibbsian.errors import ArgumentError
 def read_for(
     coding: AnyCoding,
     names: tuple[str, ...],
-    source: Any,
+    source: object,
     weights: str | None = None,
     convert: bool = False,
     unseen: Sequence[str] = (),
@@ -36,7 +35,7 @@ def read_for(
     return data.convert(coding) if convert else data
 
 
-def _known_columns(names: tuple[str, ...], source: Any, dummies: Any) -> tuple[str, ...] | list[str]:
+def _known_columns(names: tuple[str, ...], source: object, dummies: Groups | None) -> tuple[str, ...] | list[str]:
     """Return the columns of a table by their own names, or by those of the dummy columns that stand for them."""
     if dummies is None:
         return names

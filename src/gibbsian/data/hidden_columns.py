@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.rows import AnyRows
-from gibbsian.domain import require_two_values
 from gibbsian.errors import GraphError
 from gibbsian.graphs import Graph, as_graph, complete, from_edges, named_graph
+from gibbsian.models.variables import require_two_values
 
 # Graphs that tell hidden from visible units, besides those of `as_graph`.
 HIDDEN_GRAPHS = ("restricted", "semi-restricted")
@@ -38,11 +37,11 @@ def with_hidden(rows: AnyRows, n_hidden: int) -> AnyRows:
 
 
 def _with_hidden(data: Dataset, n_hidden: int) -> Dataset:
-    low = require_two_values(data.domain).low
+    require_two_values(data.variables)
     shape = (data.n_states, n_hidden)
     return replace(
         data,
-        states=np.hstack([data.states, np.full(shape, low, data.states.dtype)]),
+        states=np.hstack([data.states, np.zeros(shape, data.states.dtype)]),
         missing=np.hstack([data.holes, np.ones(shape, bool)]),
         names=data.names + hidden_names(data.names, n_hidden),
     )
@@ -57,7 +56,7 @@ def without_hidden(data: Dataset, n_hidden: int) -> Dataset:
     return replace(data, states=data.states[:, :n_visible], missing=missing, names=data.names[:n_visible])
 
 
-def graph_with_hidden(graph: Any, names: Sequence[Hashable], n_hidden: int) -> Graph:
+def graph_with_hidden(graph: object, names: Sequence[Hashable], n_hidden: int) -> Graph:
     """Return the graph over columns and hidden units; `names` lists both, the hidden units last.
 
     Parameters

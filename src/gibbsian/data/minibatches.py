@@ -7,11 +7,15 @@ these few numbers goes on after a break as if there had been none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from gibbsian.data.dataset import Dataset
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
@@ -53,14 +57,14 @@ class Cuts:
 class MemoryPass:
     """A pass over distinct states of a `Dataset`, in a given order."""
 
-    data: Any
+    data: Dataset
     order: np.ndarray
     cuts: Cuts
 
     def __len__(self) -> int:
         return len(self.cuts)
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: int) -> Dataset:
         start, stop = self.cuts[k]
         data, chosen = self.data, self.order[start:stop]
         missing = None if data.missing is None else data.missing[chosen]
@@ -68,7 +72,7 @@ class MemoryPass:
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike, n_rows: int) -> np.ndarray:
     """Return sample weights as float64 after checking them; one number stands for all rows."""
     try:
         weights = np.array(sample_weight, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -10,18 +10,21 @@ from gibbsian.data.table import INSTEAD, Table
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.resources import require_memory
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 # Products of larger numbers with each other, and sums of them, leave the range of float64.
 LARGEST_NUMBER = 1e100
 
 
-def is_sparse(cells: Any) -> bool:
+def is_sparse(cells: object) -> TypeGuard[csr_array]:
     """Whether cells are a sparse array; says so without importing SciPy."""
     return hasattr(cells, "nnz") and hasattr(cells, "tocsr")
 
 
 def densified(table: Table) -> Table:
     """Return a table with all its zeros written out."""
-    cells: Any = table.cells
+    cells = table.cells
     if not is_sparse(cells):
         return table
     require_memory(8 * np.prod(cells.shape, dtype=float), f"a dense copy of {cells.shape} cells", INSTEAD)
@@ -42,7 +45,7 @@ def with_zeros(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return (np.where(missing, 0.0, numbers), missing) if missing.any() else (numbers, None)
 
 
-def real_numbers(table: Table) -> tuple[Any, np.ndarray | None]:
+def real_numbers(table: Table) -> tuple[np.ndarray | csr_array, np.ndarray | None]:
     """Return the cells as float64, dense or CSR, and where they are missing (zero stands there)."""
     if is_sparse(table.cells):
         check_finite(table.cells, table.names)
@@ -62,7 +65,7 @@ def _words(table: Table) -> DataError:
     )
 
 
-def check_finite(numbers: Any, names: tuple[str, ...]) -> None:
+def check_finite(numbers: np.ndarray | csr_array, names: tuple[str, ...]) -> None:
     """Raise naming the first cell that is NaN (`MissingValuesError`) or infinite (`DataError`)."""
     values = numbers.data if is_sparse(numbers) else numbers
     with np.errstate(over="ignore", invalid="ignore"):  # sums of huge cells
@@ -74,7 +77,7 @@ def check_finite(numbers: Any, names: tuple[str, ...]) -> None:
     raise kind(f"row {row}, column {names[column]!r} holds {word}", "fill it or leave the row out")
 
 
-def check_squares(numbers: Any, names: tuple[str, ...]) -> None:
+def check_squares(numbers: np.ndarray | csr_array, names: tuple[str, ...]) -> None:
     """Raise `DataError` naming the first cell whose square could overflow in a sum."""
     values = numbers.data if is_sparse(numbers) else numbers
     if values.size and max(values.max(), -values.min()) > LARGEST_NUMBER:
@@ -84,7 +87,7 @@ def check_squares(numbers: Any, names: tuple[str, ...]) -> None:
         )
 
 
-def _first_cell(numbers: Any, chosen: np.ndarray) -> tuple[int, int, float]:
+def _first_cell(numbers: np.ndarray | csr_array, chosen: np.ndarray) -> tuple[int, int, float]:
     if not is_sparse(numbers):
         row, column = np.argwhere(chosen)[0]
         return int(row), int(column), float(numbers[row, column])
@@ -110,7 +113,7 @@ def holds_shares(numbers: np.ndarray | None) -> bool:
     return numbers is not None and bool(((numbers > 0) & (numbers < 1)).any())
 
 
-def pair_of(numbers: np.ndarray | None) -> tuple[Any, Any] | None:
+def pair_of(numbers: np.ndarray | None) -> tuple[float, float] | None:
     """Return the two numbers of a table with no others, such as 0 and 255; None where they may be probabilities."""
     if numbers is None or not ((numbers < 0) | (numbers > 1)).any():
         return None

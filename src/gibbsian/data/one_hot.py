@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from gibbsian.data.rules import Groups
 from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, check_shape, default_names
-from gibbsian.domain import MOST_VALUES
+from gibbsian.domain import MOST_VALUES, Label
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.resources import require_memory
 
@@ -18,7 +17,7 @@ BYTES_PER_VARIABLE = 24
 ONES_ONLY = "one-hot columns hold 0 and 1 only"
 
 
-def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:
+def table_from_one_hot(array: object, names: Sequence[str] | None = None) -> Table:
     """Read an array of shape (rows, variables, values) of zeros and ones.
 
     A cell whose values are all zero is missing. The values are called 0, 1, ...
@@ -126,7 +125,7 @@ def _dummy(table: Table, column: str, name: str) -> np.ndarray:
     return numbers
 
 
-def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequence[Any]) -> Factor:
+def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequence[Label]) -> Factor:
     """Find which value each row holds, -1 where none."""
     ones = numbers == 1
     foreign = ~(ones | (numbers == 0))

@@ -16,16 +16,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba.pair_tables import count_differences, empty_triangle, mark_cells
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
-from gibbsian.data.findings import LISTED, RARE_ROWS, Findings, columns_have, counted_rows, is_rare, warn
-from gibbsian.domain import SPIN, require_two_values
+from gibbsian.data.findings import CHECKS, LISTED, RARE_ROWS, Findings, columns_have, counted_rows, is_rare, warn
+from gibbsian.data.hidden_columns import visible_graph
+from gibbsian.data.rows import Rows
+from gibbsian.domain import SPIN
 from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.variables import require_two_values
 from gibbsian.resources import row_blocks
 
 # Cells of the data that are packed into bits together: each edge is looked up once for all of them.
@@ -38,10 +42,18 @@ MOST_EXACT = 2**24
 MOST_MEETINGS = 3e10
 
 
+@CHECKS.register("pairwise")
+def check_pairwise(found: Findings, model: Model[PairwiseFamily]) -> None:
+    """Check biases, and couplings between columns."""
+    family = model.family
+    check_pairs(found, visible_graph(family.graph, family.n_hidden), family.bias)
+
+
 def check_pairs(found: Findings, graph: Graph, bias: bool) -> None:
     """Check that couplings on `graph`, and biases, can be learned."""
     data = found.data
-    triangles = found.unpenalised and (bias or data.domain == SPIN) and not data.has_missing and graph.has_triangles
+    complete = found.unpenalised and not data.has_missing and graph.has_triangles
+    triangles = complete and (bias or data.coding.domain == SPIN)
     if triangles and _meetings(graph) > MOST_MEETINGS:
         triangles = False
         found.notes.append("there are too many triangles of columns to look at")
@@ -82,12 +94,12 @@ def _judge_triangles(found: Findings, graph: Graph, counts: PairCounts) -> None:
     found.judge_empty([f"{shown} never occur together, nor do their opposites"], True, "", "drop one of these columns")
 
 
-def _unbounded_edges(data: Any, filled: np.ndarray, bias: bool) -> np.ndarray:
+def _unbounded_edges(data: Rows, filled: np.ndarray, bias: bool) -> np.ndarray:
     """Edges whose table lies on the boundary (see the module's docstring)."""
     if bias:
         return np.count_nonzero(filled, axis=1) < len(CELLS)
     low_low, low_high, high_low, high_high = (filled[:, cell] for cell in range(len(CELLS)))
-    if data.domain == SPIN:
+    if data.coding.domain == SPIN:
         return ~(low_high | high_low) | ~(low_low | high_high)
     return ~high_high | ~(low_low | low_high | high_low)
 
@@ -101,7 +113,7 @@ def _reasons(found: Findings, graph: Graph, filled: np.ndarray, edges: np.ndarra
 
 def _reason(found: Findings, edge: np.ndarray, filled: np.ndarray, bias: bool) -> str:
     i, j = edge.tolist()
-    if not bias and found.data.domain == SPIN:
+    if not bias and found.data.coding.domain == SPIN:
         how = "opposite" if filled[1] or filled[2] else "equal"
         return f"{found.data.names[i]!r} and {found.data.names[j]!r} are always {how}"
     both_high = len(CELLS) - 1
@@ -110,7 +122,7 @@ def _reason(found: Findings, edge: np.ndarray, filled: np.ndarray, bias: bool) -
     return f"{found.cell(i, CELLS[empty][0])} {often} occurs together with {found.cell(j, CELLS[empty][1])}"
 
 
-def _duplicates(data: Any, graph: Graph, cells: PairCounts) -> Iterator[tuple[int, int, str]]:
+def _duplicates(data: Rows, graph: Graph, cells: PairCounts) -> Iterator[tuple[int, int, str]]:
     """Pairs of equal or opposite columns: on edges wherever both are observed, elsewhere if alike in every row."""
     low_low, low_high, high_low, high_high = cells.observed.T
     alike, unlike = low_low | high_high, low_high | high_low
@@ -177,21 +189,22 @@ class PairCounts:
         )
 
 
-def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> PairCounts:
+def count_pairs(data: Rows, edges: np.ndarray, differences: bool = False) -> PairCounts:
     """Count in one pass over the partitions of the data."""
     return data.reduce(partial(_count_rows, edges=edges, differences=differences))
 
 
 def _count_rows(data: Dataset, edges: np.ndarray, differences: bool) -> PairCounts:
     """Count rows in memory."""
-    n, value = data.n_variables, require_two_values(data.domain).high
+    require_two_values(data.variables)
+    n = data.n_variables
     high_rows, missing_rows, n_rows = np.zeros(n), np.zeros(n), 0.0
     observed, possible = _PairTable(edges), _PairTable(edges)
     differ, rows = np.zeros(len(edges), np.int64), counted_rows(data)
     used = np.flatnonzero(rows > 0)
     for block in row_blocks(len(used), n, max_cells=CELLS_AT_ONCE):
         chosen = block if len(used) == data.n_states else used[block]
-        high, count = data.states[chosen] == value, rows[chosen]
+        high, count = data.states[chosen] == 1, rows[chosen]
         missing = None if data.missing is None else data.missing[chosen]
         low = ~high if missing is None else ~high & ~missing  # missing cells hold the lower value
         high_rows += np.einsum("m,mi->i", count, high)  # without a copy of the block in floats
@@ -241,7 +254,7 @@ def _empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, ...], 
 def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
     """Each column that repeats an earlier one (or its opposite), with the first of its kind."""
     used = data.weights > 0
-    columns = np.ascontiguousarray((data.states[used] == require_two_values(data.domain).high).T)
+    columns = np.ascontiguousarray((data.states[used] == 1).T)
     missing = None if data.missing is None else np.ascontiguousarray(data.missing[used].T)
     present = np.ones_like(columns) if missing is None else ~missing
     # a column and its opposite become alike once the first observed cell is made low

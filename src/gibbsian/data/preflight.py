@@ -22,28 +22,24 @@ nothing: it becomes a note.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.backends.parallel import n_threads
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import Findings, PreflightReport, refuse_nothing
-from gibbsian.data.hidden_columns import visible_graph
-from gibbsian.data.pairs import check_pairs
+from gibbsian.data.findings import CHECKS, Findings, PreflightReport, refuse_nothing
+from gibbsian.data.rows import Rows
 from gibbsian.errors import GraphError
-from gibbsian.graphs import Graph
-from gibbsian.models import Model
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.conditionals.tables import one_hot_is_faster
 from gibbsian.resources import BLOCK_CELLS, LEAST_ROWS
 
 
-def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
+def preflight(data: Rows, model: Model[DiscreteFamily], *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
     """Check that a model can be fitted to data, whatever its interactions are.
 
     Parameters
     ----------
-    data : Dataset or DataStream
+    data : Dataset, DataStream or DistributedDataset
         The data. Every cell of a stream is read once, so a value outside the coding is found before learning starts.
     model : Model
         The model; only its structure counts. Interactions with hidden units are not looked at.
@@ -63,7 +59,7 @@ def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> Pre
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0]], names=["a", "b"])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), data.variables))
     >>> gb.data.preflight(data, model)
     Traceback (most recent call last):
         ...
@@ -76,33 +72,8 @@ def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> Pre
         raise GraphError(f"the graph has {n_columns} nodes but the data has {data.n_variables} columns")
     found = Findings(data, l1, l2)
     found.check_rows()
-    _check_interactions(found, model)
+    CHECKS.of(model.family)(found, model)
     return found.report()
-
-
-def _check_interactions(found: Findings, model: Any) -> None:
-    """Check the model's kind of interactions."""
-    if getattr(model, "has_potentials", False):
-        from gibbsian.data.potential_checks import check_potentials
-
-        return check_potentials(found, model)
-    cliques = getattr(model, "cliques", None)  # a model whose statistics are products of any order lists them
-    data = found.data
-    if cliques is None:
-        graph = visible_graph(model.graph, model.n_hidden)
-        if data.domain.two_valued:
-            return check_pairs(found, graph, bias=getattr(model, "bias", True))
-        from gibbsian.data.category_checks import check_categories
-
-        return check_categories(found, graph)
-    from gibbsian.data.clique_checks import check_cliques
-
-    if not data.domain.two_valued:
-        return check_cliques(found, cliques, cliques)
-    pairs = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
-    bias = sum(len(clique) == 1 for clique in cliques) == data.n_variables
-    check_pairs(found, Graph(data.n_variables, pairs), bias=bias)
-    return check_cliques(found, [clique for clique in cliques if len(clique) > 2], cliques)
 
 
 def drop_empty_rows(data: Dataset) -> Dataset:
@@ -119,7 +90,7 @@ def drop_empty_rows(data: Dataset) -> Dataset:
     return data.take(~empty) if empty.any() else data
 
 
-def fit_memory(data: Dataset, model: Model, block_cells: int = BLOCK_CELLS) -> int:
+def fit_memory(data: Dataset, model: Model[DiscreteFamily], block_cells: int = BLOCK_CELLS) -> int:
     """Predict the bytes of a fit by an objective: the data, float blocks of states, couplings and L-BFGS's memory.
 
     Parameters
@@ -135,18 +106,18 @@ def fit_memory(data: Dataset, model: Model, block_cells: int = BLOCK_CELLS) -> i
     --------
     >>> import gibbsian as gb
     >>> data = gb.datasets.load_house_votes()
-    >>> gb.data.fit_memory(data, gb.PairwiseModel.zeros(gb.graphs.complete(17), gb.domain.BINARY)) < 2**20
+    >>> gb.data.fit_memory(data, gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(17)))) < 2**20
     True
     """
     threads = n_threads()
     # with many values a variable has a column for each of them
-    two_valued, sizes = model.domain.two_valued, model.domain.cardinalities(data.n_variables)
+    graph, sizes, two_valued = model.family.graph, np.array(model.variables.sizes), model.variables.two_valued
     width = data.n_variables if two_valued else int(sizes.sum())
     rows = min(max(block_cells // data.n_variables, LEAST_ROWS), data.n_states)
     cells = rows * width * threads
     # couplings and a product of the gradient on each thread; edges, CSR and indices of the graph weigh as much
-    dense = getattr(model, "is_dense", False) if two_valued else one_hot_is_faster(sizes, model.graph)
+    dense = graph.is_dense if two_valued else one_hot_is_faster(sizes, graph)
     matrices = (1 + threads) * width**2 if dense else 0
-    graph = 10 * model.graph.n_edges
+    edges = 10 * graph.n_edges
     vectors = 110 * model.theta.size  # twenty pairs of L-BFGS, once more while they are shifted, and trial points
-    return data.nbytes + 8 * (4 * cells + matrices + graph + vectors)
+    return data.nbytes + 8 * (4 * cells + matrices + edges + vectors)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.data.numbers import is_sparse
+from gibbsian.data.rows import Rows
 from gibbsian.data.table import (
     INSTEAD,
     Factor,
@@ -25,6 +26,10 @@ from gibbsian.data.table import (
 )
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
+
+if TYPE_CHECKING:
+    import pandas
+    from scipy.sparse import csr_array
 
 # Comparisons with both values, and the mask: what reading takes per cell besides the source itself.
 BYTES_PER_CELL = 3
@@ -54,7 +59,7 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         table = table_from_arrow(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
         raise DataError("a LazyFrame holds no rows yet", "collect() it first")
-    elif getattr(source, "on_disk", False):
+    elif is_on_disk(source):
         raise DataError("a DataStream is learned by fit", "for anything else read rows into memory with `Dataset.read`")
     else:
         table = table_from_array(source)
@@ -63,7 +68,7 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
-def table_from_array(source: Any) -> Table:
+def table_from_array(source: object) -> Table:
     """Read a two-dimensional array or nested list, columns called ``x0, x1, ...``."""
     if is_sparse(source):
         return _table_from_sparse(source)
@@ -84,7 +89,7 @@ def table_from_array(source: Any) -> Table:
     return table_of_columns(names, [factorise(labels[:, j], name) for j, name in enumerate(names)])
 
 
-def _table_from_sparse(source: Any) -> Table:
+def _table_from_sparse(source: csr_array) -> Table:
     from scipy import sparse
 
     if source.dtype.kind == "c":
@@ -93,7 +98,7 @@ def _table_from_sparse(source: Any) -> Table:
     return Table(default_names(source.shape[1]), sparse.csr_array(source, dtype=np.float64))
 
 
-def _as_array(source: Any) -> np.ndarray:
+def _as_array(source: object) -> np.ndarray:
     if type(source) is not np.ndarray and isinstance(source, np.ma.MaskedArray):
         array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
         array[np.ma.getmaskarray(source)] = np.nan
@@ -126,18 +131,28 @@ def _refuse_dimensions(array: np.ndarray) -> None:
     )
 
 
-def is_dask(source: Any) -> bool:
-    """Whether a source is a frame or an array of Dask, whose rows are elsewhere."""
+def is_on_disk(source: object) -> bool:
+    """Whether a source is a stream of rows that stay on disk."""
+    return isinstance(source, Rows) and source.on_disk
+
+
+def is_on_cluster(source: object) -> bool:
+    """Whether rows are on the workers of a cluster: those of gibbsian, or a frame or an array of Dask."""
+    return (isinstance(source, Rows) and source.on_cluster) or is_dask(source)
+
+
+def is_dask(source: object) -> bool:
+    """Whether a source is a frame or an array of Dask."""
     return type(source).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(source, "to_delayed")
 
 
 # -- data frames ------------------------------------------------------------------------------------------------------
-def _is_frame_of(source: Any, package: str) -> bool:
+def _is_frame_of(source: object, package: str) -> bool:
     kind = type(source)
     return any(c.__name__ == "DataFrame" and c.__module__.partition(".")[0] == package for c in kind.__mro__)
 
 
-def table_from_pandas(frame: Any) -> Table:
+def table_from_pandas(frame: pandas.DataFrame) -> Table:
     """Read a data frame of pandas; its categories are in the order of their declaration."""
     check_shape(frame.shape)
     require_memory(frame.size * BYTES_PER_LABEL, f"reading {len(frame)} x {frame.shape[1]} cells", INSTEAD)
@@ -148,7 +163,7 @@ def table_from_pandas(frame: Any) -> Table:
     return table_of_columns(list(frame.columns), columns)
 
 
-def _pandas_column(column: Any, name: str) -> np.ndarray | Factor:
+def _pandas_column(column: pandas.Series, name: str) -> np.ndarray | Factor:
     from pandas.api import types
 
     dtype = column.dtype

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
 from gibbsian.data.sums import scaled, tree_sum
-from gibbsian.domain import AnyCoding, AnyDomain
+from gibbsian.domain import AnyCoding, Label
+from gibbsian.errors import ArgumentError
+from gibbsian.models.variables import Variables, variables_of
 
 if TYPE_CHECKING:
     from gibbsian.data.dataset import Dataset
 
 T = TypeVar("T")
 AnyRows = TypeVar("AnyRows", bound="Rows")
+# Names of columns that a message lists.
+FEW_NAMES = 8
 
 
 class Minibatches(Protocol):
@@ -67,15 +71,69 @@ class Rows(ABC):
         return self.n_missing > 0
 
     @property
-    def domain(self) -> AnyDomain:
-        """The values as they enter the energy."""
-        return self.coding.domain
+    def variables(self) -> Variables:
+        """The values of the columns, with the numbers that stand for them in products."""
+        return variables_of(self.coding.domain, self.n_variables)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The labels of each column, in the order of the codes."""
+        return tuple(self.coding.labels_of(j) for j in range(self.n_variables))
+
+    def decode(self, codes: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return codes, or real numbers, in the user's own labels.
+
+        Number codings give integers, or floats with NaN where `missing`; truth values give booleans; labels, and
+        truth values with missing cells, give objects with None.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> data = gb.Dataset.read([["no", "yes"], ["yes", "yes"]])
+        >>> data.decode(data.states).tolist()
+        [['no', 'yes'], ['yes', 'yes']]
+        """
+        return self.coding.decode(codes, missing)
+
+    def places(self, columns: object, argument: str = "columns") -> np.ndarray:
+        """Return the numbers of columns that are given by name or number; names may stand in one text, with commas.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1, 1], [1, 1, 0]], names=["a", "b", "c"]).places(["c", 0]).tolist()
+        [2, 0]
+        """
+        if isinstance(columns, str):
+            columns = [columns] if columns in self.names else columns.split(",")
+        listed = list(np.atleast_1d(np.asarray(columns, dtype=object)))
+        found = [self._place(column) for column in listed]
+        if not found or None in found or len(set(found)) < len(found):
+            known = ", ".join(map(repr, self.names[:FEW_NAMES])) + ", ..." * (self.n_variables > FEW_NAMES)
+            raise ArgumentError(f"must be some of the columns {known}, each once", argument=argument, value=columns)
+        return np.array(found, dtype=np.int64)
+
+    def _place(self, column: object) -> int | None:
+        if isinstance(column, str):  # what is no label may not even compare with one
+            return self.names.index(column) if column in self.names else None
+        if not isinstance(column, int | np.integer) or isinstance(column, bool):
+            return None
+        return int(column) if 0 <= column < self.n_variables else None
+
+    def empty_rows(self) -> np.ndarray:
+        """Return which of the rows have no observed cell; an empty array where such rows are left out."""
+        return np.zeros(0, bool)
+
+    @property
+    def identity(self) -> object:
+        """What a checkpoint is compared by: the rows, or the files that hold them."""
+        return self
 
     @abstractmethod
     def partitions(self) -> Iterator[Dataset]:
         """Yield data sets whose sums add up to the sums over all rows."""
 
-    def reduce(self, function: Callable[..., T], *given: Sequence[Any]) -> T:
+    def reduce(self, function: Callable[..., T], *given: Sequence[object]) -> T:
         """Return the sum of a function over the partitions; `given` has a further argument for each partition."""
         return tree_sum(map(function, self.partitions(), *given))
 

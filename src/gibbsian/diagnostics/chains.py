@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats, States
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import Model
+from gibbsian.models.base import F, Model
 
 MIN_DRAWS = 4
 
@@ -107,7 +107,7 @@ def effective_sample_size(draws: Floats) -> Floats:
     return _by_quantity(array_stats.ess, draws, stuck=float(len(draws)))
 
 
-def chain_report(model: Model, draws: States) -> ChainReport:
+def chain_report(model: Model[F], draws: States) -> ChainReport:
     """Return the convergence of draws of a model, by its energy and by each variable.
 
     Parameters
@@ -120,14 +120,15 @@ def chain_report(model: Model, draws: States) -> ChainReport:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     >>> report = gb.diagnostics.chain_report(model, gb.samplers.draw(model, 4000, rng=0))
     >>> report.is_good()
     True
     """
-    n_chains, n_draws, n = np.shape(draws)
-    energies = model.energy(np.reshape(draws, (-1, n))).reshape(n_chains, n_draws, 1)
-    return report_on(np.concatenate([energies, draws], axis=-1))
+    (n_chains, n_draws, n), variables = draws.shape, model.variables
+    energies = model.energy(draws.reshape(-1, n)).reshape(n_chains, n_draws, 1)
+    numbers = draws if variables.real or variables.scores is None else variables.scores_of(draws)
+    return report_on(np.concatenate([energies, numbers], axis=-1))
 
 
 def report_on(quantities: Floats) -> ChainReport:

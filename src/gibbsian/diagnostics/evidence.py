@@ -13,7 +13,7 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.posterior import OneByOne, log_evidence, split_rows
-from gibbsian.models import Model
+from gibbsian.models.base import DiscreteFamily, F, Model, keeps
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import Annealing
@@ -41,7 +41,7 @@ class EvidenceInterval(NamedTuple):
 
 
 def log_evidence_interval(
-    model: Model,
+    model: Model[F],
     data: Dataset,
     annealing: Annealing | None = None,
     rng: RandomState = None,
@@ -73,13 +73,14 @@ def log_evidence_interval(
     if not len(heavy):
         return EvidenceInterval(lower, upper)
     assert data.missing is not None  # complete rows are light
+    assert keeps(model.family, DiscreteFamily)
     rows = OneByOne(model.family, data.states[heavy], data.missing[heavy], max_seconds)
     for each in counted(rows.conditionals(model.theta), "rows one by one", len(heavy)):
         state = heavy[each.row]
         try:
             lower[state] = upper[state] = each.constant + rows.answers(each).log_partition
         except TooExpensiveError:
-            rest = each.given.family.replace(each.theta)
+            rest = Model(each.given.family, each.theta)
             found = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
             lower[state], upper[state] = each.constant + found.lower, each.constant + found.upper
     return EvidenceInterval(lower, upper)
@@ -91,7 +92,7 @@ class MinusLogLikelihood:
 
     betas: int = 1000
 
-    def __call__(self, model: Model, data: Dataset, rng: np.random.Generator) -> float:
+    def __call__(self, model: Model[F], data: Dataset, rng: np.random.Generator) -> float:
         """Return the loss."""
         try:
             log_partition, evidence = exact(model).log_partition, log_evidence(model, data)

@@ -10,16 +10,17 @@ one linear programme.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from gibbsian.arrays import Floats, Integers, States
+from gibbsian.arrays import Codes, Floats, Integers, States
 from gibbsian.data import Dataset
-from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.log_tables import digits
-from gibbsian.models import Model
+from gibbsian.models.base import DiscreteFamily, Model
+
+D = TypeVar("D", bound=DiscreteFamily)
 
 # Costs are whole numbers and the direction is scaled to length one, so a true one is far above rounding.
 TOLERANCE = 1e-6
@@ -28,7 +29,7 @@ LARGEST_EXPONENT = 900.0
 
 
 def maximum_exists(
-    model: Model,
+    model: Model[D],
     data: Dataset,
     objective: Literal["likelihood", "pseudolikelihood"] = "pseudolikelihood",
     max_size: int = 4_000_000,
@@ -41,7 +42,7 @@ def maximum_exists(
     model : Model
         The model; only its structure counts.
     data : Dataset
-        Complete data in the model's domain.
+        Complete rows of the model's variables.
     objective : {"likelihood", "pseudolikelihood"}
         Which function is maximised.
     max_size : int
@@ -63,7 +64,8 @@ def maximum_exists(
     >>> import itertools, numpy as np, gibbsian as gb
     >>> from gibbsian.diagnostics.existence import maximum_exists
     >>> states = [x for x in itertools.product([-1, 1], repeat=3) if abs(sum(x)) == 1]
-    >>> model, data = gb.PairwiseModel.zeros(gb.graphs.complete(3)), gb.Dataset.read(states)
+    >>> data = gb.Dataset.read(states)
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3), data.variables))
     >>> maximum_exists(model, data, "likelihood"), maximum_exists(model, data, "pseudolikelihood")
     (False, False)
     """
@@ -71,24 +73,24 @@ def maximum_exists(
         raise ArgumentError(
             "is not known", "use one of likelihood, pseudolikelihood", argument="objective", value=objective
         )
-    if data.domain != model.domain:
-        raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
+    if data.variables != model.variables:
+        raise ArgumentError("the model has other variables than the data, or other scores", "convert the data")
     data.require_complete("maximum_exists")
-    if isinstance(model.domain, Continuum):  # whose states cannot be listed
+    if model.variables.real:  # whose states cannot be listed
         return None
     states = data.states[data.weights > 0]
     columns = np.arange(model.n_variables) if targets is None else np.asarray(targets)
-    sizes = model.domain.cardinalities(model.n_variables)[columns]
+    sizes = np.array(model.variables.sizes)[columns]
     n_changes, n_everywhere = float(np.sum(sizes - 1)), float(np.exp2(min(np.log2(sizes).sum(), LARGEST_EXPONENT)))
     given = len(states) if targets is not None else 1
     rows = len(states) * n_changes if objective == "pseudolikelihood" else n_everywhere * given + len(states)
     if rows * model.theta.size > max_size:
         return None
     if objective == "pseudolikelihood":
-        return not _separates(_costs(model, states, columns, _single_shifts(sizes)))
+        return not _separates(_costs(model.family, states, columns, _single_shifts(sizes)))
     if targets is not None:
-        return not _separates(_costs(model, states, columns, digits(np.arange(1, np.prod(sizes)), sizes)))
-    return not _separates(*_faces(model, states))
+        return not _separates(_costs(model.family, states, columns, digits(np.arange(1, np.prod(sizes)), sizes)))
+    return not _separates(*_faces(model.family, states))
 
 
 def _single_shifts(sizes: Integers) -> Integers:
@@ -103,28 +105,26 @@ def _single_shifts(sizes: Integers) -> Integers:
     ).reshape(-1, len(sizes))
 
 
-def _costs(model: Model, states: States, columns: Integers, shifts: Integers) -> Floats:
+def _costs(family: DiscreteFamily, states: States, columns: Integers, shifts: Integers | Codes) -> Floats:
     """Return the statistics of each state minus those after shifts of columns: costs, which must not be negative."""
-    statistics, codes = model.statistics(states), model.domain.to_codes(states)
-    sizes = model.domain.cardinalities(model.n_variables)[columns]
-    costs = [np.empty((0, model.theta.size))]
+    statistics, sizes = family.statistics(states), np.array(family.variables.sizes)[columns]
+    costs = [np.empty((0, family.n_parameters))]
     for shift in shifts:
-        changed = codes.copy()
-        changed[:, columns] = (codes[:, columns].astype(np.int64) + shift) % sizes
-        costs.append(statistics - model.statistics(model.domain.from_codes(changed)))
+        changed = states.copy()
+        changed[:, columns] = (states[:, columns].astype(np.int64) + shift) % sizes
+        costs.append(statistics - family.statistics(changed))
     return np.unique(np.concatenate(costs), axis=0)
 
 
-def _faces(model: Model, states: States) -> tuple[Floats, Floats]:
+def _faces(family: DiscreteFamily, states: States) -> tuple[Floats, Floats]:
     """Return the statistics of one data state minus those of every state, and of every data state.
 
     The mean lies on a face of the polytope exactly when all data states do: their differences vanish along its normal.
     Differences of states are integers in most models, so nothing is lost to rounding.
     """
-    sizes = model.domain.cardinalities(model.n_variables)
-    every = model.domain.from_codes(digits(np.arange(np.prod(sizes)), sizes))
-    reference = model.statistics(states[:1])
-    return reference - model.statistics(every), reference - model.statistics(states[1:])
+    sizes = family.variables.sizes
+    reference, every = family.statistics(states[:1]), family.statistics(digits(np.arange(np.prod(sizes)), sizes))
+    return reference - every, reference - family.statistics(states[1:])
 
 
 def _separates(costs: Floats, ties: Floats | None = None) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.models import Model
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model
+from gibbsian.models.variables import checked_weights
+
+E = TypeVar("E", bound=ExponentialFamily)
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class DataMoments:
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.diagnostics.moments import data_moments
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), gb.Variables.binary))
     >>> moments = data_moments(model, gb.Dataset.read([[1, 1], [0, None]]))
     >>> moments.mean.tolist(), moments.count.tolist()
     ([0.5, 1.0, 1.0], [2.0, 1.0, 1.0])
@@ -44,7 +48,7 @@ class DataMoments:
         return DataMoments(np.divide(sums, count, out=np.full(count.size, np.nan), where=count > 0), count)
 
 
-def data_moments(model: Model, data: Rows) -> DataMoments | None:
+def data_moments(model: Model[E], data: Rows) -> DataMoments | None:
     """Return the means of the model's statistics over the data.
 
     Under missing cells a mean is over the rows where its cells are present; None where a model does not know these.
@@ -53,7 +57,7 @@ def data_moments(model: Model, data: Rows) -> DataMoments | None:
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.diagnostics.moments import data_moments
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
@@ -61,7 +65,7 @@ def data_moments(model: Model, data: Rows) -> DataMoments | None:
     return None if np.isnan(moments.count).any() else moments
 
 
-def moment_errors(model: Model, data: Rows) -> Floats:
+def moment_errors(model: Model[E], data: Rows) -> Floats:
     """Return the standard errors of the data's moments; their maximum where no row shows the cells."""
     moments, (low, high) = data_moments(model, data), model.family.statistic_range
     if moments is None:
@@ -72,14 +76,57 @@ def moment_errors(model: Model, data: Rows) -> Floats:
     return errors
 
 
-def _moments_of(model: Model, data: Dataset) -> DataMoments:
+@runtime_checkable
+class _KnowsPresentSums(Protocol):
+    """A family with products that it sums over the rows that show them."""
+
+    def present_sums(self, x: States, present: Mask, weights: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the sums of the statistics over the rows that show their cells, and the shares of these rows."""
+
+
+def _moments_of(model: Model[E], data: Dataset) -> DataMoments:
     """Return the moments of rows in memory; NaN where the model does not know which rows show them."""
-    total = data.total_weight
+    family, total = model.family, data.total_weight
     if data.missing is None:
-        mean = model.family.mean_statistics(data.states, data.weights)
+        mean = family.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
-    present = model.family.present_sums(data.states, ~data.missing, data.weights)
-    if present is None:
+    if isinstance(family, _KnowsPresentSums):
+        sums, weights = family.present_sums(data.states, ~data.missing, data.weights)
+    elif isinstance(family, DiscreteFamily) and not family.variables.real:
+        shares = checked_weights(data.weights, len(data.states))
+        sums, weights = _present_sums(family, data.states, ~data.missing, shares)
+    else:  # values that cannot be listed
         return DataMoments(*np.full((2, model.theta.size), np.nan))
-    sums, weights = present
     return DataMoments(np.divide(sums, weights, out=np.full(sums.size, np.nan), where=weights > 0), weights * total)
+
+
+def _present_sums(family: DiscreteFamily, codes: States, present: Mask, shares: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of the statistics over the rows that show their cells, and the shares of these rows.
+
+    They come from the tables of what the rows show of each factor; the share of a parameter of several factors is the
+    mean of theirs.
+    """
+    sizes = np.array(family.variables.sizes)
+
+    def shown(nodes: tuple[int, ...]) -> Floats:
+        rows, shape = present[:, nodes].all(axis=1), sizes[list(nodes)]
+        places = np.ravel_multi_index(tuple(codes[rows][:, nodes].T.astype(np.intp)), tuple(shape))
+        counts = np.bincount(places, shares[rows], minlength=shape.prod())
+        return np.asarray(counts, dtype=np.float64).reshape(shape)
+
+    def uneven(nodes: tuple[int, ...], share: float = 1.0) -> Floats:
+        # geometric: over an even or a linear one a product of centred scores has mean zero
+        shape = sizes[list(nodes)]
+        table: Floats = share * _normalised(np.exp(np.linspace(0.0, len(nodes), shape.prod()))).reshape(shape)
+        return table
+
+    means = family.statistics_from(lambda nodes: _normalised(shown(nodes)))
+    parts = family.statistics_from(lambda nodes: uneven(nodes, float(shown(nodes).sum())))
+    whole = family.statistics_from(uneven)
+    share = np.divide(parts, whole, out=np.zeros_like(whole), where=whole != 0)
+    return means * share, share
+
+
+def _normalised(table: Floats) -> Floats:
+    """Return shares as probabilities; zeros where there are none."""
+    return table / (table.sum() or 1.0)

@@ -16,12 +16,12 @@ from gibbsian.arrays import Floats
 from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.models import Model
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.base import F, Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
 from gibbsian.samplers.paths import Path, as_path
+from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
 # Standard errors that two estimates of one number may be apart.
@@ -150,7 +150,7 @@ class LogPartitionInterval(Shown):
         --------
         >>> import numpy as np, gibbsian as gb
         >>> from gibbsian.diagnostics.partition import log_partition_interval
-        >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+        >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
         >>> log_z = log_partition_interval(model, "exact", rng=0).combined()
         >>> abs(log_z.value - gb.inference.exact(model).log_partition) < 3 * log_z.stderr < 0.02
         True
@@ -171,7 +171,8 @@ class LogPartitionInterval(Shown):
         --------
         >>> import gibbsian as gb
         >>> from gibbsian.diagnostics.partition import log_partition_interval
-        >>> print(log_partition_interval(gb.PairwiseModel.zeros(gb.graphs.complete(3)), rng=0).describe())
+        >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
+        >>> print(log_partition_interval(model, rng=0).describe())
         log Z between 2.0794 and 2.0794: the forward run gives 2.0794 +- 0.0000, a lower bound in expectation; the
         reverse run gives 2.0794 +- 0.0000, an upper bound in expectation as far as its start, ... tempered chains...
         """
@@ -191,7 +192,7 @@ class LogPartitionInterval(Shown):
 
 
 def log_partition_interval(
-    model: Model | Path,
+    model: Model[F] | Path,
     samples: object = "tempering",
     annealing: Annealing | None = None,
     rng: RandomState = None,
@@ -223,7 +224,7 @@ def log_partition_interval(
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.diagnostics.partition import log_partition_interval
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> interval = log_partition_interval(model, rng=0)
     >>> interval.lower < gb.inference.exact(model).log_partition < interval.upper
     True

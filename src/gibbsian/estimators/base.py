@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian import __version__
 from gibbsian.backends.device import PRECISIONS, here
 from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.data.readers import is_on_disk
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
 from gibbsian.estimators.cells import FillsCells
@@ -26,12 +28,13 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learners.base import LEARNERS, Learner, as_learner
+from gibbsian.learners.base import LEARNERS, Learner, as_learner, name_of
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.learners.run import run
 from gibbsian.learners.verdict import warn_untrained
 from gibbsian.objectives.priors import natural_penalties
+from gibbsian.optimizers import Failed
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if
@@ -113,7 +116,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             raise ArgumentError(
                 f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
             )
-        penalties = {name: provenance.get(name, getattr(self, name, None)) for name in ("l1", "l2", "log_prior")}
+        names = ("l1", "l2", "log_prior")
+        penalties: dict[str, Any] = {name: provenance.get(name, getattr(self, name, None)) for name in names}
         return as_learner(name, **natural_penalties(**penalties, temperature=self.temperature))
 
     def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> Any:
@@ -141,7 +145,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
 
     # -- learning -----------------------------------------------------------------------------------------------------
     @on_own_device
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the parameters.
 
         Parameters
@@ -204,7 +208,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         result = run(learner, start, shown, rng, callbacks, max_iter=max_iter, tol=self.tol)
         result = self._judged(result, shown, learner)
         if not result.converged:
-            notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
+            notify(ConvergenceWarning(result.without_hint, result.remedy))
         took = {"steps": result.n_steps, "seconds": round(result.seconds, 4)}
         story = {**result.provenance, **self._provenance(learner, data), **took, **result.provenance}
         return replace(result, provenance=story, penalised=learner.penalties.any)
@@ -215,7 +219,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
 
     @available_if(lambda self: self._learns_by_chunks())
     @on_own_device
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one chunk of rows, in one pass, keeping what was learned before (YK15).
 
         The coding and the columns are those of the first chunk. A chunk may be anything `fit` takes. After a ``fit`` or
@@ -232,8 +236,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         'learned from 232 rows in 4 chunks'
         """
         check(self)
-        first = not hasattr(self, "model_")
-        if getattr(X, "on_disk", False):
+        first = not self._is_fitted
+        if is_on_disk(X):
             raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
@@ -245,9 +249,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
             state, info = learner.update(before, start, shown, rng)
-            if info.failure:
-                reason, _, remedy = info.failure.partition(": ")
-                raise ArgumentError(reason, remedy)
+            if isinstance(info.outcome, Failed):
+                raise ArgumentError(info.outcome.reason, info.outcome.hint)
             result = self._chunk_result(learner, learner.fitted(start, state), state, info, data, shown)
             self._set_fitted(result, data.coding, data.names if first else self.names_)
             self._state = state
@@ -257,7 +260,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         self, learner: Learner, model: Any, state: Any, info: Any, data: Dataset, shown: Any
     ) -> FitResult:
         """Return the result of one chunk more, after what was learned before."""
-        before = getattr(self, "result_", None) or FitResult(model, Trace(), False, "", {})
+        before = self.result_ if self._is_fitted else FitResult(model, Trace(), False, "", {})
         earlier, story, moments = before.provenance, self._provenance(learner, data), self._moments(model, shown)
         if before.moments is not None and moments is not None:
             moments = before.moments + moments
@@ -306,7 +309,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         return {
             "gibbsian": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "learner": getattr(learner, "registered_name", repr(learner)),
+            "learner": name_of(learner),
             "rows": data.n_rows,
             "missing_cells": data.n_missing,
             **({"dropped": list(data.dropped)} if data.dropped else {}),

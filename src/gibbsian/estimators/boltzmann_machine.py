@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gibbsian.data import Dataset
-from gibbsian.domain import require_two_values
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph
-from gibbsian.models import PairwiseModel
+from gibbsian.models.base import Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.variables import require_two_values
 from gibbsian.settings import declared, flag, free, positional
 
 GRAPH = "Which variables interact; pairs may use column names. Also 'empty', 'chain', 'grid:RxC'."
@@ -29,7 +30,7 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
         The symmetric matrix of couplings by column name.
     result_ : FitResult
         Trace, convergence in words, provenance; ``result_.training`` compares moments, ``result_.held_out`` scores.
-    model_ : PairwiseModel
+    model_ : Model of a PairwiseFamily
         The distribution itself.
     coding_ : Coding
         The coding the machine was fitted in.
@@ -52,6 +53,6 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
 
     _learns_from_disk = True
 
-    def _zeros(self, data: Dataset) -> PairwiseModel:
-        domain = require_two_values(data.domain)
-        return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.bias)
+    def _zeros(self, data: Dataset) -> Model[PairwiseFamily]:
+        require_two_values(data.variables)
+        return Model.zeros(PairwiseFamily(as_graph(self.graph, data.names), data.variables, self.bias))

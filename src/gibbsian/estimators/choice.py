@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gibbsian.data.columns import are_whole, columns_in, identifiers, kinds_of
 from gibbsian.data.readers import read_table
+from gibbsian.data.rows import Rows
 from gibbsian.data.rules import Columns, Labels, OneHot, Ordinal, Values, as_rule
 from gibbsian.data.table import Table
 from gibbsian.domain import CategoryCoding, RealCoding
@@ -57,7 +58,7 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
     >>> gb.estimators.choose_model([["F", 0], ["M", 4], ["M", 2], ["F", 1]]).sentence
     "ordered levels ('x1') beside two values: an ordinal machine"
     """
-    if hasattr(source, "coding"):
+    if isinstance(source, Rows):
         coding = source.coding if coding is None else coding
     rule = None if coding is None else as_rule(coding)
     if rule is None or rule == "auto" or isinstance(coding, Mapping):
@@ -131,7 +132,7 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
     >>> type(machine).__name__, machine.result_.provenance["chosen"]
     ('BoltzmannMachine', 'two values in every column: a pairwise machine')
     """
-    if hasattr(source, "coding"):
+    if isinstance(source, Rows):
         return _fit_data(source, {"coding": coding, "drop": drop, "weights": weights}, settings)
     table = read_table(source)
     left_out = [*([drop] if isinstance(drop, str) else drop), *columns_in(coding or "auto").dropped]

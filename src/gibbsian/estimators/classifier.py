@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.answers.decisions import bayes_decision
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, MaximumDoesNotExistError, notify
 from gibbsian.estimators.base import Estimator
-from gibbsian.estimators.frames import validate_data
+from gibbsian.estimators.frames import is_frame, validate_data
 from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run
+from gibbsian.learners.result import FitResult
 from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalFamily
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, positional, settings_of, whole
 from gibbsian.startup import (
@@ -32,7 +34,7 @@ from gibbsian.startup import (
     type_of_target,
 )
 
-CONDITIONAL: dict[str, Any] = {"conditional": MCL, "pseudo": MCPLE}
+CONDITIONAL: dict[str, object] = {"conditional": MCL, "pseudo": MCPLE}
 
 
 @declared
@@ -105,7 +107,7 @@ class GibbsClassifier(Reported, ClassifierMixin, BaseEstimator):
         return tags
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn to tell y by X.
 
         Parameters
@@ -133,9 +135,9 @@ class GibbsClassifier(Reported, ClassifierMixin, BaseEstimator):
         loose = {"dtype": None, "ensure_all_finite": False} if self.machine is not None else {"dtype": np.float64}
         if not y:
             checked = validate_data(self, X, reset=False, **loose)
-            return X if self.machine is not None and hasattr(X, "columns") else checked
+            return X if self.machine is not None and is_frame(X) else checked
         checked, labels = validate_data(self, X, *y, multi_output=True, **loose)
-        return (X if self.machine is not None and hasattr(X, "columns") else checked), labels
+        return (X if self.machine is not None and is_frame(X) else checked), labels
 
     def report_parts(self, data: Any, y: Any) -> tuple[Any, Any]:
         """Return the machine that a report is about, and the rows of features and labels as it reads them."""
@@ -204,7 +206,7 @@ class _Labels(NamedTuple):
 class _Numbers(NamedTuple):
     """Features as numbers: the conditional model."""
 
-    result: Any
+    result: FitResult
 
     @classmethod
     def fitted(cls, asked: GibbsClassifier, X: np.ndarray, labels: _Labels, weights: Any) -> _Numbers:
@@ -223,7 +225,7 @@ class _Numbers(NamedTuple):
         learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=asked.temperature**2 * l2)
         result = run(learner, start, data, rng, max_iter=asked.max_iter, tol=asked.tol)
         if not result.converged:
-            notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
+            notify(ConvergenceWarning(result.without_hint, result.remedy))
         return cls(result)
 
     def joint(self, X: np.ndarray, labels: _Labels) -> np.ndarray:
@@ -241,7 +243,7 @@ class _Columns(NamedTuple):
 
     machine: Any
     targets: list[str]
-    result: Any
+    result: FitResult
 
     @classmethod
     def fitted(cls, asked: Any, X: Any, labels: _Labels, weights: Any) -> _Columns:
@@ -306,7 +308,7 @@ def _machine(asked: GibbsClassifier) -> Any:
 
 def _words(features: Dataset, labels: _Labels) -> np.ndarray:
     """Return the labels as the machine writes values: those of its features where all columns have the same."""
-    if not features.domain.two_valued:
+    if not features.coding.domain.two_valued:
         return labels.codes
     if any(len(known) != 2 for known in labels.classes):
         raise ArgumentError(
@@ -318,6 +320,6 @@ def _words(features: Dataset, labels: _Labels) -> np.ndarray:
 
 def _table(X: Any, names: tuple[str, ...], targets: list[str], words: np.ndarray) -> Any:
     """Put labels beside features."""
-    frame = X.copy() if hasattr(X, "columns") else pandas.DataFrame(np.asarray(X))
+    frame = X.copy() if is_frame(X) else pandas.DataFrame(np.asarray(X))
     frame.columns = list(names)
     return frame.assign(**{name: words[:, k] for k, name in enumerate(targets)})

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset
 from gibbsian.estimators.known import ESTIMATORS
@@ -159,7 +160,7 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
         # an online pass has no maximum to reach: it ends when all rows were shown
         return super()._set_fitted(replace(result, converged=True), coding, names)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Show each row once, in the order given, and go on from where the units stand.
 
         Examples

@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.learners import HeldOut, Minibatch
-from gibbsian.models.family import Model, Units
+from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.settings import LARGEST_WHOLE, declared, free, positional
@@ -63,7 +63,7 @@ class DeepMachine(LayeredMachine):
         return machine
 
     @classmethod
-    def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
+    def _structure_of(cls, model: Any, coding: Any) -> dict[str, object]:
         return {"n_components": tuple(layer.n_units for layer in model.family.layers[1:])}
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:

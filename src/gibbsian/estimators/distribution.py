@@ -97,6 +97,10 @@ class Distribution(Scores):
         if temperature is not None:
             temperature = check_value("temperature", temperature, _TEMPERATURE)
             answers = answers_about(self._at_temperature(temperature))
+        if options.get("start") is not None:
+            start = self._read(options["start"])
+            start.require_complete("start", "fill them with impute, or ")
+            options["start"] = start.rows()[0]
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         narrow = self.coding_.decode(states[:1]).dtype.itemsize == 1  # else codes and labels take eight bytes each
         require_memory(states.size * (3.0 if narrow else 18.0), f"{n_samples:,} rows of labels", "draw fewer at a time")

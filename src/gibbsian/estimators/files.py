@@ -11,6 +11,7 @@ from gibbsian.errors import FileFormatError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reading import ReadsTables
 from gibbsian.learners.result import FitResult, HeldOut
+from gibbsian.models.file_parts import refuse
 from gibbsian.registry import check_settings
 from gibbsian.settings import check
 from gibbsian.startup import check_is_fitted
@@ -87,12 +88,12 @@ class KeptInFiles(ReadsTables):
         return fitted
 
     @classmethod
-    def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
+    def _structure_of(cls, model: Any, coding: Any) -> dict[str, object]:
         """Return the settings that a model and its coding stand for."""
         return {}
 
 
-def plain_settings(estimator: Any) -> dict[str, Any]:
+def plain_settings(estimator: Any) -> dict[str, object]:
     """Return the settings that a file's header can hold; structure and labels stand there as model and coding.
 
     The device belongs to the computer: a file opens where there is none.
@@ -120,10 +121,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     stored = read_model(path)
     if not stored.estimator:
-        kind = type(stored.model).__name__
+        kind = type(stored.model.family).__name__
         raise FileFormatError(
-            f"{path} holds a {kind}, which no estimator learned", "read it with gibbsian.storage.read_model"
+            f"{path} holds a model of a {kind}, which no estimator learned", "read it with gibbsian.storage.read_model"
         )
     with reading(path):
+        if stored.coding is None:
+            refuse("coding", "is none, but an estimator has one")
         estimator: Any = ESTIMATORS.factory(stored.estimator)
         return estimator.from_stored(stored)

@@ -54,7 +54,12 @@ def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
 def _library_of(source: Any) -> str:
     """Return "pandas" or "polars" for a frame of one, by the module of its class, and else an empty text."""
     module = type(source).__module__.partition(".")[0]
-    return module if module in ("pandas", "polars") and hasattr(source, "columns") else ""
+    return module if module in ("pandas", "polars") and is_frame(source) else ""
+
+
+def is_frame(source: object) -> bool:
+    """Whether a table has named columns, as frames of pandas and polars do."""
+    return hasattr(source, "columns")
 
 
 def _index_of(source: Any) -> Any:

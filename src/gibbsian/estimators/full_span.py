@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Columns, Dataset
 from gibbsian.domain import BINARY, SPIN
@@ -19,8 +20,8 @@ from gibbsian.estimators.span_tables import basis_table, function_texts, trace_t
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
-from gibbsian.models.full_span import FullSpanModel
-from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.base import FAMILIES, Model
+from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, positional, whole
 from gibbsian.startup import TransformerTags, check_is_fitted, pandas
 
@@ -51,8 +52,8 @@ class FullSpan(SpanQuestions):
         NaN where the model was not fitted itself, as after `condition`.
     result_ : FitResult
         Trace, convergence in words, provenance; ``result_.training`` compares means, ``result_.held_out`` scores.
-    model_ : FullSpanModel
-        The distribution itself.
+    model_ : Model
+        The distribution itself, of a `FullSpanFamily`.
     coding_, names_, n_features_in_, feature_names_in_
         As in `BoltzmannMachine`.
 
@@ -111,7 +112,7 @@ class FullSpan(SpanQuestions):
     start: Any = free(
         None,
         "Begin with the functions and parameters of another model of the same columns.",
-        doc="FullSpanModel or fitted FullSpan, optional",
+        doc="Model or fitted FullSpan, optional",
         flag=False,
     )
     n_components: Any = free(
@@ -141,32 +142,31 @@ class FullSpan(SpanQuestions):
 
     _counts_rows = True  # a table of counts is all that it learns from
 
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+    def _read(self, X: Any, fitting: bool = False, sample_weight: ArrayLike | None = None) -> Dataset:
         data: Any = super()._read(X, fitting, sample_weight)
-        if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others
+        if (
+            hidden_values(self) and data.coding.domain == SPIN
+        ):  # hidden variables are numbered from 0, and so are the others
             data = data.in_coding(replace(data.coding, domain=BINARY))
         return data
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> FullSpanModel:
-        cardinalities = tuple(data.domain.cardinalities(data.n_variables).tolist())
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[FullSpanFamily]:
         given, hidden = model_to_start_from(self.start), hidden_values(self)
         for q in hidden:
             check_value("n_components", q, _VALUES)
-        if given is None and hidden:
-            return FullSpanModel.build((*cardinalities, *hidden), n_hidden=len(hidden))
         if given is None:
-            return FullSpanModel(SpanBasis(cardinalities), np.empty(0, np.int64), np.empty(0), data.domain)
-        if not getattr(given, "is_full_span", False):
+            return FullSpanFamily.model({}, data.variables, hidden)
+        if not isinstance(given, Model) or FAMILIES.name_for(given.family) != FullSpanFamily.registered_name:
             raise ArgumentError(
-                "must be None, a fitted FullSpan or a FullSpanModel", argument="start", value=self.start
+                "must be None, a fitted FullSpan or a model of a FullSpanFamily", argument="start", value=self.start
             )
-        if given.cardinalities != cardinalities:
+        if given.variables.sizes != data.variables.sizes:
             raise ArgumentError(
                 "start has other columns or values than the data", "start from a model of the same ones"
             )
-        return FullSpanModel(given.basis, given.indices, given.theta, data.domain)
+        return Model(FullSpanFamily.uniform(data.variables).append(given.family.functions), given.theta)
 
-    def _learner(self, model: FullSpanModel, data: Dataset) -> Learner:
+    def _learner(self, model: Model[FullSpanFamily], data: Dataset) -> Learner:
         """Return the learner, with hidden variables and several starts around it as they are asked for."""
         from gibbsian.learners.span_hidden import SpanHidden
         from gibbsian.learners.stages import Restarts
@@ -195,7 +195,7 @@ class FullSpan(SpanQuestions):
         as_learner(self._asked).require_chunks()
         return True
 
-    def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:
+    def _preflight(self, data: Dataset, model: Model[FullSpanFamily], learner: Any) -> None:
         """Refuse tables that do not fit; say which columns hold one value only."""
         fits = learner.learner if hasattr(learner, "n_init") else learner
         if not hasattr(fits, "require_memory"):
@@ -203,14 +203,14 @@ class FullSpan(SpanQuestions):
                 return
             reason = "learns the parameters of given functions, and a full-span model begins without any"
             raise ArgumentError(reason, argument="learner", value=self.learner)
-        fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
+        fits.require_memory(model.family.basis, self.checkpoint is not None, data.has_missing)
         present = ~data.holes
         for j, name in enumerate(data.names):
             seen = np.unique(data.states[present[:, j], j])
             if seen.size == 0:
                 raise DataError(f"column {name!r} has no observed cell", f"drop the column (`drop=[{name!r}]`)")
-            if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
-                label = data.labels[j][int(data.domain.to_codes(seen)[0])]
+            if seen.size == 1 and model.variables.sizes[j] > 1 and data.total_weight > 1.0:
+                label = data.labels[j][int(seen[0])]
                 rests = "the probability of its other values rests on the number of rows alone"
                 reason = f"column {name!r} holds {label!r} only, so {rests}"
                 notify(DegenerateDataWarning(reason, "drop the column, or give rows that show them"))
@@ -231,14 +231,14 @@ class FullSpan(SpanQuestions):
             moments = self._moments(model, data)
         return replace(result, provenance={**result.provenance, **provenance}, moments=moments)
 
-    def _moments(self, model: FullSpanModel, data: Dataset) -> Any:
+    def _moments(self, model: Model[FullSpanFamily], data: Dataset) -> Any:
         from gibbsian.diagnostics.moments import data_moments
 
         return data_moments(model, data)
 
     @classmethod
-    def _structure_of(cls, model: FullSpanModel, coding: Any) -> dict[str, Any]:
-        hidden = {"n_components": model.cardinalities[-model.n_hidden :]} if model.n_hidden else {}
+    def _structure_of(cls, model: Model[FullSpanFamily], coding: Any) -> dict[str, object]:
+        hidden = {"n_components": model.variables.sizes[-model.n_hidden :]} if model.n_hidden else {}
         return {"coding": coding, **hidden}
 
     # -- the fitted model ---------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class FullSpan(SpanQuestions):
         """The values of each column as they are written, in the order of their codes; hidden values by number."""
         check_is_fitted(self)
         shown = dict(zip(self.names_, [tuple(labels) for labels in self._column_labels], strict=True))
-        hidden = self.model_.cardinalities[len(self.names_) :]
+        hidden = self.model_.variables.sizes[len(self.names_) :]
         return {**shown, **{f"hidden {k}": tuple(range(q)) for k, q in enumerate(hidden)}}
 
     @property
@@ -255,33 +255,34 @@ class FullSpan(SpanQuestions):
         """The functions in use, those that are worth most first; see `gibbsian.estimators.span_tables.basis_table`."""
         check_is_fitted(self)
         moments, story = self.result_.moments, self.result_.provenance
-        length = DescriptionLength.of_samples(self.model_.basis, story["samples"])
+        family = self.model_.family
+        length = DescriptionLength.of_samples(family.basis, story["samples"])
         return basis_table(
             self.model_,
             list(self.labels_),
             list(self.labels_.values()),
             self._answers.means(),
             None if moments is None else moments.mean,
-            story.get("mdl_scale", 0.0) * length(self.model_.basis, self.model_.indices),
+            story.get("mdl_scale", 0.0) * length(family.basis, family.functions),
         )
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         """Return the numbers of variables and functions, the largest order, and what the fit cost."""
         costs = {"cost": self.cost_, "divergence from the data": self.divergence_}
         return {
             "variables": self.model_.n_variables,
             "functions": self.model_.theta.size,
-            "variables in the largest": int(max(self.model_.orders, default=0)),
+            "variables in the largest": int(max(self.model_.family.orders, default=0)),
             **{name: value for name, value in costs.items() if np.isfinite(value)},
         }
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, object]:
         """Return the functions in use, with the values at which a factor is +1 in braces."""
-        names, labels = list(self.labels_), list(self.labels_.values())
-        texts = function_texts(self.model_.basis, self.model_.indices, names, labels)
+        family, names, labels = self.model_.family, list(self.labels_), list(self.labels_.values())
+        texts = function_texts(family.basis, family.functions, names, labels)
         return {"functions": pandas.DataFrame({"function": texts})}
 
-    def tables(self, n: int = 10) -> dict[str, Any]:
+    def tables(self, n: int = 10) -> dict[str, object]:
         """Return the functions that are worth most."""
         return {"basis": self.basis_.head(n)}
 
@@ -289,7 +290,7 @@ class FullSpan(SpanQuestions):
     def trace_(self) -> Any:
         """The steps of the fit: step, kind, variables, gain, cost, n_functions, seconds."""
         check_is_fitted(self)
-        return trace_table(self.result_.trace, self.model_.basis, list(self.labels_))
+        return trace_table(self.result_.trace, self.model_.family.basis, list(self.labels_))
 
     @property
     def cost_(self) -> float:

@@ -18,8 +18,8 @@ from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
+from gibbsian.models.base import Model
 from gibbsian.models.families.gaussian import GaussianFamily
-from gibbsian.models.family import Model
 from gibbsian.objectives.gaussian import GaussianModel, moments_of
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import pandas
@@ -81,7 +81,8 @@ class GaussianMachine(NumberTables, Estimator):
             return Model(family, family.independent())
         moments = moments_of(family, data)
         require_full_rank(data, moments.covariance)
-        return Model(family, family.theta_of(np.linalg.inv(moments.covariance), moments.mean))
+        precision = np.asarray(np.linalg.inv(moments.covariance), np.float64)
+        return Model(family, family.theta_of(precision, moments.mean))
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
         smooth = isinstance(self._asked, str) and self._asked == "mle" and not self.l1
@@ -96,14 +97,14 @@ class GaussianMachine(NumberTables, Estimator):
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         model: Any = result.model
         if model.family.solution(model.theta) is None:
-            raise DataError(*IMPROPER.split(": "))
+            raise DataError(IMPROPER.reason, IMPROPER.hint)
         return replace(result, moments=self._moments(model, data))
 
     def _moments(self, model: Any, data: Dataset) -> DataMoments | None:
         return data_moments(model, data)
 
     def _chunk_learner(self, model: GaussianModel, data: Dataset) -> Learner:
-        rows = self.result_.provenance["rows"] if hasattr(self, "model_") else 0.0
+        rows = self.result_.provenance["rows"] if self._is_fitted else 0.0
         return replace(self._learner(model, data), before=float(rows))  # type: ignore[type-var]
 
     @classmethod

@@ -26,7 +26,7 @@ N_BATCHES = 10
 # Fits that are only scored end earlier: closer to the maximum their scores no longer differ.
 TRIAL_TOL = 1e-4
 # The settings of fits that are made to be scored.
-ALONE: dict[str, Any] = {
+ALONE: dict[str, object] = {
     "validation_fraction": 0.0,
     "checkpoint": None,
     "callbacks": None,
@@ -110,12 +110,11 @@ def independent_scores(machine: Any, shown: Dataset, unseen: Dataset, targets: A
     if not machine.has_density or not machine.columns_may_be_independent or unseen.has_shares:
         return np.full(unseen.n_rows, np.nan)
     if unseen.states.dtype.kind == "i":
-        sizes = unseen.domain.cardinalities(unseen.n_variables)
-        codes, theirs = shown.codes, unseen.codes
         for j in columns:
-            counts = np.bincount(codes[~seen[:, j], j], shown.weights[~seen[:, j]], minlength=sizes[j]) + 1.0
-            total += np.where(left_out[:, j], 0.0, np.log(counts / counts.sum())[theirs[:, j]])
-    elif unseen.domain.name == "real" and isinstance(unseen.states, np.ndarray):
+            codes, size = shown.states[~seen[:, j], j], unseen.variables.sizes[j]
+            counts = np.bincount(codes, shown.weights[~seen[:, j]], minlength=size) + 1.0
+            total += np.where(left_out[:, j], 0.0, np.log(counts / counts.sum())[unseen.states[:, j]])
+    elif unseen.coding.name == "real" and isinstance(unseen.states, np.ndarray):
         for j in columns:
             values, weights = shown.states[~seen[:, j], j], shown.weights[~seen[:, j]]
             mean = np.average(values, weights=weights)

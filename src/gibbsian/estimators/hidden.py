@@ -9,7 +9,6 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden
 from gibbsian.diagnostics.evidence import MinusLogLikelihood
-from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.common import HiddenFeatures
 from gibbsian.estimators.known import ESTIMATORS
@@ -17,7 +16,9 @@ from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.stages import Restarts
-from gibbsian.models import PairwiseModel
+from gibbsian.models.base import Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.variables import require_two_values
 from gibbsian.settings import declared, flag, free, positional, whole
 
 # Learners that take variables which are never seen.
@@ -72,14 +73,15 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
     bias: bool = flag(True, "Whether the model has biases.")
     n_init: int = whole(1, "Random starts, of which the most likely result is kept.", least=1)
 
-    def _zeros(self, data: Dataset) -> PairwiseModel:
-        domain, n_hidden = require_two_values(data.domain), int(self.n_components)
+    def _zeros(self, data: Dataset) -> Model[PairwiseFamily]:
+        require_two_values(data.variables)
+        n_hidden = int(self.n_components)
         names = data.names + hidden_names(data.names, n_hidden)
         graph = graph_with_hidden(self.graph, names, n_hidden)
-        size = graph.n_edges + graph.n_nodes * self.bias
-        return PairwiseModel(graph, np.zeros(size), domain, self.bias, n_hidden)
+        variables = data.variables + data.variables.take([0] * n_hidden)
+        return Model.zeros(PairwiseFamily(graph, variables, self.bias, n_hidden))
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> PairwiseModel:
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[PairwiseFamily]:
         if isinstance(self.start, str):
             raise ArgumentError(
                 "needs every unit to be visible", "start from None or a model", argument="start", value=self.start
@@ -89,26 +91,26 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
             return model
         return self._learner(model, data).start(model, data, rng)
 
-    def _learner(self, model: PairwiseModel, data: Dataset) -> Learner:
+    def _learner(self, model: Model[PairwiseFamily], data: Dataset) -> Learner:
         learner = super()._learner(model, self._shown(model, data))
         if self.n_init == 1:
             return learner
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         return Restarts(learner=learner, n_init=self.n_init, **limits, spawn=False, loss=MinusLogLikelihood())
 
-    def _shown(self, model: Any, data: Dataset) -> Dataset:
+    def _shown(self, model: Model[PairwiseFamily], data: Dataset) -> Dataset:
         """Hidden units are columns that are always missing."""
         return with_hidden(data, model.n_hidden)
 
     def _learns_by_chunks(self) -> bool:
         if not self._is_auto:
-            learner: Any = self._learner_named(self.learner)
+            learner: Learner = self._learner_named(self.learner)
             learner.by_chunks(1)
             if getattr(learner, "objective", None) is not None:  # which minibatches of complete rows could lower
                 raise learner.needs_all_rows()
         return True
 
-    def _chunk_learner(self, model: PairwiseModel, data: Dataset) -> Learner:
+    def _chunk_learner(self, model: Model[PairwiseFamily], data: Dataset) -> Learner:
         return self._learner_named("pcd" if self._is_auto else self.learner)
 
     def _run(

@@ -11,7 +11,8 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.graphs import as_graph
-from gibbsian.models import HigherOrderModel
+from gibbsian.models.base import Model
+from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.scopes import Scopes, numbered
 from gibbsian.settings import declared, flag, free, positional, whole
 from gibbsian.startup import check_is_fitted, pandas
@@ -29,7 +30,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
     weights_ : pandas.DataFrame
         Columns clique (a tuple of column names), order and weight.
     result_, model_, coding_
-        As in `BoltzmannMachine`; the model is a `HigherOrderModel`.
+        As in `BoltzmannMachine`; the model is one of a `ProductsFamily`.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
     )
     bias: bool = flag(True, "Whether every variable has a bias, also where `cliques` does not list it.")
 
-    def _zeros(self, data: Dataset) -> HigherOrderModel:
+    def _zeros(self, data: Dataset) -> Model[ProductsFamily]:
         n = data.n_variables
         if self.cliques is not None and self.graph is not None:
             raise ArgumentError("`cliques` and `graph` both say what interacts", "give one of them")
@@ -68,44 +69,44 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
             larger = (clique for clique in as_graph(self.graph, data.names).cliques(self.order) if len(clique) > 1)
             cliques = Scopes.sorted([*listed, *larger], n)
         elif self.cliques is None:
-            model = HigherOrderModel.of_order(n, min(self.order, n), data.domain)
+            family = ProductsFamily.of_order(n, min(self.order, n), data.variables)
             if self.bias:
-                return model
-            cliques = Scopes((clique for clique in model.cliques if len(clique) > 1), n)
+                return Model.zeros(family)
+            cliques = Scopes((clique for clique in family.scopes if len(clique) > 1), n)
         else:
             biases = [(i,) for i in range(n)] if self.bias else []
             cliques = Scopes.sorted([*biases, *numbered(self.cliques, data.names)], n)
         if not cliques:
             raise ArgumentError("there are no cliques", "raise `order`, list `cliques`, or keep `bias=True`")
-        return HigherOrderModel(n, cliques, np.zeros(len(cliques)), data.domain)
+        return Model.zeros(ProductsFamily(cliques, data.variables))
 
     @classmethod
-    def _structure_of(cls, model: HigherOrderModel, coding: Any) -> dict[str, Any]:
-        return {"cliques": list(model.cliques), "coding": coding}
+    def _structure_of(cls, model: Model[ProductsFamily], coding: Any) -> dict[str, object]:
+        return {"cliques": list(model.family.scopes), "coding": coding}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
     def weights_(self) -> Any:
         """The weight of each clique: a table with columns clique, order, weight, smaller cliques first."""
         check_is_fitted(self)
-        cliques = [tuple(self.names_[i] for i in clique) for clique in self.model_.cliques]
+        cliques = [tuple(self.names_[i] for i in clique) for clique in self.model_.family.scopes]
         orders = [len(clique) for clique in cliques]
         return pandas.DataFrame({"clique": cliques, "order": orders, "weight": self.reported_model.theta})
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         """Return the numbers of variables and cliques, and the size of the largest."""
-        cliques = self.model_.cliques
+        scopes = self.model_.family.scopes
         return {
-            "variables": self.model_.n_variables,
-            "cliques": len(cliques),
-            "variables in the largest": max(map(len, cliques)),
+            "variables": scopes.n_variables,
+            "cliques": len(scopes),
+            "variables in the largest": int(scopes.sizes.max()),
         }
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, object]:
         """Return the cliques by the names of their columns."""
         return {"cliques": self.weights_[["clique"]]}
 
-    def tables(self, n: int = 10) -> dict[str, Any]:
+    def tables(self, n: int = 10) -> dict[str, object]:
         """Return the biases and the strongest weights of larger cliques."""
         single = self.weights_[self.weights_["order"] == 1]
         biases = single.set_index(single["clique"].str[0])["weight"].rename("bias").rename_axis(None)

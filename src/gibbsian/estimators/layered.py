@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.answers import answers_about
 from gibbsian.data import Dataset
@@ -20,15 +21,14 @@ from gibbsian.learners.result import FitResult
 from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
-from gibbsian.models.family import Model
-from gibbsian.models.family import Units as LayerUnits
+from gibbsian.models.base import Family, Model
+from gibbsian.models.base import Units as LayerUnits
 from gibbsian.models.layers.units import (
     as_units,
     hidden_kind,
     idle_means,
     log_probability,
     mean_values,
-    values_of,
 )
 from gibbsian.settings import choice, declared, free, whole
 from gibbsian.startup import available_if, check_is_fitted, pandas
@@ -73,7 +73,7 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
         return None
     some = data.take(whole[:: -(-len(whole) // n_most)])
     means = (data.n_rows * mean_values(visible, data) + idle_means(visible)) / (data.n_rows + 1)  # as at the start
-    values = values_of(visible, some.states)
+    values = visible.encode(some.states)
     columns = log_probability(visible, visible.fields_of(means)[None], values)
     with np.errstate(all="ignore"):  # of parameters that are absurd
         gain = _row_scores(model, some) - columns
@@ -93,8 +93,8 @@ def _row_scores(model: Any, data: Dataset) -> np.ndarray:
     """Score each distinct row, by sums where these are quick."""
     is_restricted, has_states = len(model.family.layers) == 2, data.states.dtype.kind in "iub"
     answers, visible = answers_about(model), model.family.layers[0]
-    values = values_of(visible, data.states)
-    if has_states or data.domain.name == "real":
+    values = visible.encode(data.states)
+    if has_states or data.coding.name == "real":
         if (is_restricted or answers._sums_hidden(data)) and is_affordable(model.family, QUICK_SECONDS):
             return model.family.log_evidence(model.theta, values) - exact(model).log_partition
         if is_restricted and has_states:
@@ -166,13 +166,13 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         tags.input_tags.allow_nan = self.visible != "gaussian"
         return tags
 
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+    def _read(self, X: Any, fitting: bool = False, sample_weight: ArrayLike | None = None) -> Dataset:
         data = super()._read(X, fitting, sample_weight)
         return as_visible(self._in_units(data) if data.on_cluster else data)
 
     def _in_units(self, data: Any) -> Any:
         """Return rows on a cluster in the coding that the visible units read."""
-        if data.domain.name == "real":
+        if data.coding.name == "real":
             return data
         coding = self._coding_of(data)
         return data if coding == data.coding else data.convert(coding)
@@ -185,7 +185,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Return the numbers of units of the hidden layers, from the lowest."""
         raise NotImplementedError
 
-    def _model(self, layers: list[LayerUnits]) -> Model[Any]:
+    def _model(self, layers: list[LayerUnits]) -> Model[Family]:
         """Return the model of these layers without parameters."""
         raise NotImplementedError
 
@@ -200,7 +200,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         if self.start is None:
             return self._learner(model, data).start(model, data, rng)
         given = model_to_start_from(self.start)
-        if given.family != model.family:
+        if not isinstance(given, Model) or given.family != model.family:
             raise ArgumentError("must be a model of the same layers", argument="start", value=self.start)
         return model.replace(given.theta)
 
@@ -212,7 +212,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return self._learner(self.model_, data)
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        if hasattr(self, "model_"):
+        if self._is_fitted:
             self._check_same(model)
         else:
             self._check_for_chunks()
@@ -241,7 +241,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         """Refuse parameters that are no numbers, and call a fit that knows less than independent columns a failure."""
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):
-            raise ArgumentError(result.reason.partition(": ")[0], result.remedy)
+            raise ArgumentError(result.without_hint, result.remedy)
         if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
             return result
         if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
@@ -286,7 +286,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     def log_likelihood(
         self,
         X: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         n_samples: int | None = None,
         betas: int | None = None,
         exact: bool | None = None,
@@ -316,14 +316,14 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
             raise TooExpensiveError(error.reason, "set `exact=False` for bounds") from None
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         """Return the numbers of units of every layer, and of parameters."""
         visible, *hidden = self.model_.family.layers
         places = [""] if len(hidden) == 1 else [f" of layer {k}" for k in range(1, len(hidden) + 1)]
         units = {f"{layer.kind} hidden units{at}": layer.n_units for layer, at in zip(hidden, places, strict=True)}
         return {f"{visible.kind} visible units": visible.n_units, **units, "parameters": self.model_.theta.size}
 
-    def tables(self, n: int = 10) -> dict[str, Any]:
+    def tables(self, n: int = 10) -> dict[str, object]:
         """Return the hidden units of the lowest layer with the largest weights, and these weights."""
         weights = self.components_
         norms = np.sqrt(np.square(weights).sum(axis=1))

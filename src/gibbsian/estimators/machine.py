@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset, fit_memory, preflight
 from gibbsian.data.findings import Findings
+from gibbsian.data.readers import is_on_disk
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
@@ -19,6 +21,8 @@ from gibbsian.inference.posterior import clamped_seconds
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
+from gibbsian.models.base import Model
+from gibbsian.models.variables import CUT, require_two_values, variables_of
 from gibbsian.objectives.priors import check_prior
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.settings import declared, free
@@ -52,17 +56,17 @@ class Machine(LearnedMachine):
     _learns_from_disk: ClassVar[bool] = False
     _learns_on_cluster: ClassVar[bool] = True
 
-    def _zeros(self, data: Dataset) -> Any:
+    def _zeros(self, data: Dataset) -> Model[Any]:
         """Return the model of the data at zero parameters."""
         raise NotImplementedError
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[Any]:
         model = self._zeros(data)
         if not data.on_disk:
             _require_memory(data, model)
         return start_from(self.start, model, data)
 
-    def _learner(self, model: Any, data: Dataset) -> Learner:
+    def _learner(self, model: Model[Any], data: Dataset) -> Learner:
         if data.on_disk:
             learner = self._chunk_learner(model, data)
             if not learner.reads_disk:
@@ -96,7 +100,7 @@ class Machine(LearnedMachine):
     def _is_auto(self) -> bool:
         return isinstance(self.learner, str) and self.learner == "auto"
 
-    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+    def _chunk_learner(self, model: Model[Any], data: Dataset) -> Learner:
         """Return the learner by minibatches: the machine's own, or one with the objective of its learner.
 
         Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
@@ -115,7 +119,7 @@ class Machine(LearnedMachine):
             self._learner_named(self.learner).by_chunks(1)
         return True
 
-    def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
+    def _preflight(self, data: Dataset, model: Model[Any], learner: Learner) -> None:
         if learner.targets_in(data) is not None:  # what the other columns never show together is no matter
             Findings(data, 0.0, 0.0).check_rows()
             return
@@ -131,14 +135,17 @@ class Machine(LearnedMachine):
             return result
         return replace(result, moments=self._moments(result.model, data))
 
-    def _moments(self, model: Any, data: Dataset) -> DataMoments | None:
+    def _moments(self, model: Model[Any], data: Dataset) -> DataMoments | None:
         return data_moments(model, data)
 
     # -- rows on disk -------------------------------------------------------------------------------------------------
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Any:
-        stays = fitting and self._learns_from_disk and getattr(X, "on_disk", False)
+    def _read(self, X: Any, fitting: bool = False, sample_weight: ArrayLike | None = None) -> Any:
+        stays = fitting and self._learns_from_disk and is_on_disk(X)
         if not stays or sample_weight is not None:
-            return super()._read(X, fitting, sample_weight)
+            data = super()._read(X, fitting, sample_weight)
+            if data.coding.name == "real":
+                raise CodingError("this needs discrete values, but the variables are real numbers", CUT)
+            return data
         if not self._suits(X):
             reason = f"was declared but the stream is {X.coding.describe()}"
             raise CodingError(reason, "open it in that coding", argument="coding", value=self.coding)
@@ -160,7 +167,10 @@ class Convertible:
         """Return the same distribution of two-valued variables written in another coding, exactly."""
         check_is_fitted(self)
         target = as_coding(coding)
-        model = self.model_.to_domain(target.domain)[0]
+        require_two_values(self.model_.variables)
+        model, variables = self.model_, variables_of(target.domain, self.model_.n_variables)
+        if variables != model.variables:
+            model, _ = model.family.recode(model.theta, variables)
         provenance = {**self.result_.provenance, "converted_from": self.coding_.name}
         result = replace(self.result_, model=model, moments=None, provenance=provenance)
         converted = type(self)(**self.get_params(deep=False))
@@ -171,7 +181,7 @@ class Convertible:
         return converted._set_fitted(result, target, self.names_)
 
 
-def _require_memory(data: Dataset, model: Any) -> None:
+def _require_memory(data: Dataset, model: Model[Any]) -> None:
     """Refuse a fit that would not fit the memory, and say how many variables would."""
     needed = fit_memory(data, model)
     most = int(model.n_variables * min(1.0, memory_limit() / needed) ** 0.5)  # parameters grow with their square

@@ -18,7 +18,6 @@ from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.result import Trace
 from gibbsian.models.mixtures.categorical import LatentClassFamily, smoothing_to_frequencies
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
-from gibbsian.models.variables import variables_of
 from gibbsian.settings import choice, declared, free, number
 from gibbsian.startup import check_is_fitted, clone, pandas
 from gibbsian.storage import StoredModel
@@ -86,7 +85,7 @@ class MachineMixture(MixtureEstimator):
             if not self.machine.has_density:
                 kind = type(self.machine).__name__
                 raise ArgumentError("has no density, which a mixture needs", argument="machine", value=kind)
-        elif self.machine not in INDEPENDENT:
+        elif not isinstance(self.machine, str) or self.machine not in INDEPENDENT:
             raise ArgumentError(
                 "must be 'categorical', 'bernoulli' or an estimator of this library",
                 "give one, such as `BoltzmannMachine()`",
@@ -106,9 +105,9 @@ class MachineMixture(MixtureEstimator):
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def _family(self, data: Dataset) -> Any:
-        k, n = self.n_components, data.n_variables
+        k = self.n_components
         if isinstance(self.machine, str):
-            columns, by_data = variables_of(data.domain, n), self.smooth_to == "frequencies"
+            columns, by_data = data.variables, self.smooth_to == "frequencies"
             smoothing = smoothing_to_frequencies(data, columns, self.smoothing) if by_data else self.smoothing
             return LatentClassFamily(k, columns, smoothing)
         if self._is_given:
@@ -116,7 +115,7 @@ class MachineMixture(MixtureEstimator):
             raise ArgumentError(
                 "places no machines, which are fitted to classes", remedy, argument="start", value="means"
             )
-        return MixtureOfFamily(k, variables_of(data.domain, n))
+        return MixtureOfFamily(k, data.variables)
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         learner = super()._chunk_learner(model, data)
@@ -134,11 +133,11 @@ class MachineMixture(MixtureEstimator):
             self.machines_ = [fits.machine(*each) for each in zip(family.models_at(theta), *known, strict=True)]
         return self
 
-    def _shown_parts(self) -> dict[str, Any]:
+    def _shown_parts(self) -> dict[str, object]:
         parts = super()._shown_parts()
         return parts if isinstance(self.machine, str) else {"weights": parts["weights"]}
 
-    def tables(self, n: int = 10) -> dict[str, Any]:
+    def tables(self, n: int = 10) -> dict[str, object]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
         tables = super().tables(n)
         if hasattr(self, "machines_"):

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset
-from gibbsian.data.readers import is_dask
+from gibbsian.data.readers import is_on_cluster
 from gibbsian.errors import (
     ArgumentError,
     DataError,
@@ -109,19 +110,19 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         return EM(assignment="hard", **self._placing)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.
 
         The first chunk places the classes, so it should show all of them.
         """
-        if hasattr(self, "model_") and self.n_components != self.model_.family.n_components:
+        if self._is_fitted and self.n_components != self.model_.family.n_components:
             reason = f"but there are {self.model_.family.n_components} classes already"
             remedy = f"call fit, or partial_fit on a new {type(self).__name__}"
             raise ArgumentError(reason, remedy, argument="n_components", value=self.n_components)
         super().partial_fit(X, y, sample_weight)
         return self._label()
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the classes.
 
         Parameters
@@ -149,9 +150,9 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         self.labels_ = self._answers.classes(data)[data.row_of]
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Learn the classes, and return the most probable one of each row."""
-        if getattr(X, "on_cluster", False) or is_dask(X):
+        if is_on_cluster(X):
             raise ArgumentError(
                 "the order of rows on a cluster is not kept, and so neither are their classes",
                 "fit, and give `predict` the partitions of the frame, or `data.collect()`",
@@ -159,7 +160,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def _learner_of_fit(self, data: Dataset) -> Learner:
-        learner: Any = self._learner(self.model_, data)
+        learner: Learner = self._learner(self.model_, data)
         while hasattr(learner, "learner"):  # starts and stages around it
             learner = learner.learner
         return learner
@@ -271,7 +272,7 @@ class MixtureEstimator(ClassEstimator):
         own: dict[str, Any] = {name: value for name, value in chosen.items() if value not in DEFAULTS}
         return as_learner(self._asked, **own)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-density per row."""
         likelihood, weight = self._answers.log_likelihood(self._read(X, sample_weight=sample_weight))
         return likelihood / weight
@@ -281,11 +282,11 @@ class MixtureEstimator(ClassEstimator):
         """The number of parameters that the fit has learned."""
         return self._answers.n_parameters()
 
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    def bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion, ``-2 log L + p log n``: the lower the better."""
         return self._answers.bic(self._read(X, sample_weight=sample_weight))
 
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    def aic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion, ``-2 log L + 2 p``: the lower the better."""
         return self._answers.aic(self._read(X, sample_weight=sample_weight))
 
@@ -492,11 +493,11 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
         scores[without_direction(data.states)] = 0.0
         return scores[data.row_of]
 
-    def bic(self, X: Any, sample_weight: Any = None, relative_to: str = "area") -> float:
+    def bic(self, X: Any, sample_weight: ArrayLike | None = None, relative_to: str = "area") -> float:
         """Return the Bayesian information criterion; `relative_to` as in `score_samples`."""
         return self._answers.bic(self._read(X, sample_weight=sample_weight), self._log_unit(relative_to))
 
-    def aic(self, X: Any, sample_weight: Any = None, relative_to: str = "area") -> float:
+    def aic(self, X: Any, sample_weight: ArrayLike | None = None, relative_to: str = "area") -> float:
         """Return Akaike's information criterion; `relative_to` as in `score_samples`."""
         return self._answers.aic(self._read(X, sample_weight=sample_weight), self._log_unit(relative_to))
 

@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import check_squares
-from gibbsian.data.readers import is_dask
+from gibbsian.data.readers import is_on_cluster, is_on_disk
 from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
 from gibbsian.estimators.frames import validate_data
@@ -23,9 +24,9 @@ class NumberTables(ReadsTables):
     def _coding(self) -> Any:
         return "real"
 
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+    def _read(self, X: Any, fitting: bool = False, sample_weight: ArrayLike | None = None) -> Dataset:
         X = X if fitting else self._modelled(X)
-        away = getattr(X, "on_disk", False) or getattr(X, "on_cluster", False) or is_dask(X)
+        away = is_on_disk(X) or is_on_cluster(X)
         if not isinstance(X, Dataset | Table | str | os.PathLike) and not away:
             as_names(getattr(X, "columns", ()))
             X = self._table(X, fitting)

@@ -14,7 +14,8 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph
-from gibbsian.models import OrdinalModel
+from gibbsian.models.base import Model
+from gibbsian.models.families.potentials import OrdinalFamily, PotentialsFamily
 from gibbsian.settings import declared, free, positional
 from gibbsian.startup import check_is_fitted, pandas
 
@@ -37,7 +38,7 @@ class OrdinalMachine(PairwiseTables, Machine):
     couplings_ : pandas.DataFrame
         The symmetric matrix of couplings by column name, by unit of both scores.
     result_, model_, coding_
-        As in `BoltzmannMachine`; the model is an `OrdinalModel`, and ``coding_.domain.values`` are the scores.
+        As in `BoltzmannMachine`; the model is one of an `OrdinalFamily`, and ``coding_.domain.values`` are the scores.
 
     Examples
     --------
@@ -62,8 +63,8 @@ class OrdinalMachine(PairwiseTables, Machine):
 
     _welcome = ("categorical",)
 
-    def _zeros(self, data: Dataset) -> OrdinalModel:
-        if getattr(data.domain, "values", None) is None:
+    def _zeros(self, data: Dataset) -> Model[OrdinalFamily]:
+        if data.variables.scores is None or data.coding.domain.two_valued:
             raise ArgumentError(
                 f"an OrdinalMachine learns ordered levels, but the coding is {data.coding.describe()}",
                 "declare `coding='ordinal'`",
@@ -71,7 +72,7 @@ class OrdinalMachine(PairwiseTables, Machine):
         for name, labels in zip(data.names, data.labels, strict=True):
             if len(labels) == 1:
                 raise ConstantColumnError(f"column {name!r} holds one level only ({labels[0]!r})", "drop it")
-        return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain)
+        return Model.zeros(PotentialsFamily.ordinal(as_graph(self.graph, data.names), data.variables))
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
@@ -79,13 +80,14 @@ class OrdinalMachine(PairwiseTables, Machine):
         """The parameters of the levels by column and level, zero at the lowest."""
         check_is_fitted(self)
         index = labels_of_columns(self.names_, self._column_labels)
-        return pandas.Series(np.concatenate(self.reported_model.biases), index=index, name="bias")
+        biases = np.concatenate([(0.0, *levels) for levels in self.reported_model.parts.levels])
+        return pandas.Series(biases, index=index, name="bias")
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, object]:
         """Return the levels of columns above the lowest, and the pairs that interact."""
         levels = labels_of_columns(self.names_, self._column_labels).to_frame(index=False)
-        return {"levels": levels[levels["column"].duplicated()], "pairs": super().statistics()["pairs"]}
+        return {"levels": levels[levels["column"].duplicated()], "pairs": self._pairs}
 
-    def tables(self, n: int = 10) -> dict[str, Any]:
+    def tables(self, n: int = 10) -> dict[str, object]:
         """Return the parameters of the levels and the strongest couplings."""
         return {"biases": self.biases_.reset_index(), "strongest couplings": self.strongest_couplings(n)}

@@ -18,7 +18,7 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, one_over, score_in_folds
-from gibbsian.learners.base import LEARNERS
+from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.result import HeldOut
 from gibbsian.objectives.priors import Rescaled, natural_penalties
 from gibbsian.settings import number, settings_of
@@ -60,7 +60,7 @@ class ChoosesPenalty:
         """Return the penalties, which are of the parameters that are reported, as penalties of natural ones."""
         return natural_penalties(self.l1, self._l2, self.log_prior, self.temperature)
 
-    def _reported_penalties(self: Any, learner: Any) -> dict[str, Any]:
+    def _reported_penalties(self: Any, learner: Learner) -> dict[str, object]:
         """Return the penalties of a learner, which are of natural parameters, as those of the reported ones."""
         t, (l1, l2, prior) = self.temperature, learner.penalties
         prior = prior.prior if isinstance(prior, Rescaled) else prior
@@ -100,7 +100,7 @@ class ChoosesPenalty:
     def _learn(self: Any, data: Dataset, unseen: Dataset | None, rng: np.random.Generator) -> Any:
         """Settle the penalty and learn; once more under a penalty where there is no finite maximum without one."""
         self.__dict__.pop("_strength", None)
-        said: dict[str, Any] = {}
+        said: dict[str, object] = {}
         held_out = None
         if isinstance(self.l2, str):
             self._strength, rule, held_out = _settled(self, data)
@@ -136,7 +136,7 @@ def _settled(machine: Any, data: Any) -> tuple[float, str, HeldOut | None]:
 
 def cross_validated(machine: Any, data: Any) -> tuple[float, str, HeldOut]:
     """Return the strength under which rows that a fit did not see score best, the rule in words, and the score."""
-    if getattr(data, "on_disk", False) or data.n_rows < 2 * N_FOLDS:
+    if data.on_disk or data.n_rows < 2 * N_FOLDS:
         raise ArgumentError(
             f"needs at least {2 * N_FOLDS} rows in memory", "give a number, or 'auto'", argument="l2", value="cv"
         )

@@ -16,7 +16,8 @@ from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
-from gibbsian.models import PottsModel
+from gibbsian.models.base import Model
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory
 from gibbsian.settings import declared, free, positional
 from gibbsian.startup import check_is_fitted, pandas
@@ -40,7 +41,7 @@ class PottsMachine(Machine):
         The symmetric matrix of Frobenius norms of the coupling tables in that gauge; see `coupling_norms` for the
         average product correction.
     result_, model_, coding_
-        As in `BoltzmannMachine`; the model is a `PottsModel`.
+        As in `BoltzmannMachine`; the model is one of a `TablesFamily`.
 
     Examples
     --------
@@ -72,49 +73,57 @@ class PottsMachine(Machine):
         cut = isinstance(self.coding, Threshold) and self.coding.coding == "binary"
         return replace(self.coding, coding="categorical") if cut else super()._coding()
 
-    def _zeros(self, data: Dataset) -> PottsModel:
-        if data.domain.two_valued:
+    def _zeros(self, data: Dataset) -> Model[TablesFamily]:
+        if data.coding.domain.two_valued:
             raise ArgumentError(
                 f"a PottsMachine learns categories, but the coding is {data.coding.describe()}",
                 "convert the data with `Dataset.convert('categorical')`, or use a BoltzmannMachine",
             )
-        return PottsModel.zeros(as_graph(self.graph, data.names), data.domain)
+        return Model.zeros(TablesFamily.potts(as_graph(self.graph, data.names), data.variables))
 
     def _parameters_per_row(self, data: Any) -> float:
         """Count what a gauge leaves free: one value of each column, and all its couplings, can be zero."""
-        graph, free = as_graph(self.graph, data.names), np.subtract(data.domain.cardinalities(data.n_variables), 1)
+        graph, free = as_graph(self.graph, data.names), np.subtract(data.variables.sizes, 1)
         first, second = graph.edges.T
         return float((free.sum() + (free[first] * free[second]).sum()) * one_over(data))
 
     @classmethod
-    def _structure_of(cls, model: PottsModel, coding: Any) -> dict[str, Any]:
-        return {"graph": model.graph, "coding": coding}
+    def _structure_of(cls, model: Model[TablesFamily], coding: Any) -> dict[str, Any]:
+        return {"graph": model.family.graph, "coding": coding}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     def _columns_and_values(self) -> Any:
         return labels_of_columns(self.names_, self._column_labels)
 
     @property
+    def _zero_sum(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The biases of each column and the couplings of each edge in the zero-sum gauge."""
+        tables, n = self.reported_model.canonical().parts.tables, self.model_.n_variables
+        return tables[:n], tables[n:]
+
+    def _norms(self, apc: bool) -> np.ndarray:
+        model = self.reported_model
+        return model.family.coupling_norms(model.theta, apc)
+
+    @property
     def biases_(self) -> Any:
         """The biases by column and value, in the zero-sum gauge."""
         check_is_fitted(self)
-        return pandas.Series(
-            np.concatenate(self.reported_model.zero_sum().biases), index=self._columns_and_values(), name="bias"
-        )
+        biases = np.concatenate(self._zero_sum[0])
+        return pandas.Series(biases, index=self._columns_and_values(), name="bias")
 
     @property
     def couplings_(self) -> Any:
         """The symmetric matrix of couplings by column and value, in the zero-sum gauge; zero without an edge."""
         check_is_fitted(self)
-        starts = np.concatenate([[0], np.cumsum(self.model_.domain.cardinalities(self.model_.n_variables))])
+        starts = self.model_.variables.offsets
         require_memory(
             8.0 * float(starts[-1]) ** 2,
             f"the full matrix of couplings of {starts[-1]:,} values",
-            "use strongest_couplings(), which lists the edges, or reported_model.zero_sum().couplings",
+            "use strongest_couplings(), which lists the edges, or reported_model.canonical().parts",
         )
         matrix = np.zeros((starts[-1], starts[-1]))
-        model = self.reported_model.zero_sum()
-        for (i, j), table in zip(model.graph.edges.tolist(), model.couplings, strict=True):
+        for (i, j), table in zip(self.model_.family.graph.edges.tolist(), self._zero_sum[1], strict=True):
             rows, columns = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
             matrix[rows, columns], matrix[columns, rows] = table, table.T
         index = self._columns_and_values()
@@ -144,7 +153,7 @@ class PottsMachine(Machine):
         check_is_fitted(self)
         n = self.model_.n_variables
         require_memory(8.0 * n**2, f"the matrix of norms of {n:,} columns", "use strongest_couplings()")
-        matrix = self.model_.graph.matrix(self.reported_model.coupling_norms(apc=apc))
+        matrix = self.model_.family.graph.matrix(self._norms(apc))
         return pandas.DataFrame(matrix, index=list(self.names_), columns=list(self.names_))
 
     def figures(self) -> dict[str, Any]:
@@ -152,7 +161,7 @@ class PottsMachine(Machine):
         model = self.model_
         return {
             "variables": model.n_variables,
-            "tables of couplings": model.graph.n_edges,
+            "tables of couplings": model.family.graph.n_edges,
             "parameters": model.theta.size,
             "gauge": "zero-sum",
         }
@@ -162,7 +171,7 @@ class PottsMachine(Machine):
         labels = self._column_labels
         pairs = [
             (self.names_[i], a, self.names_[j], b)
-            for i, j in self.model_.graph.edges.tolist()
+            for i, j in self.model_.family.graph.edges.tolist()
             for a, b in itertools.product(labels[i], labels[j])
         ]
         columns = ["first", "first value", "second", "second value"]
@@ -173,9 +182,7 @@ class PottsMachine(Machine):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the biases, the strongest tables of couplings and their strongest entries, in the zero-sum gauge."""
-        couplings = np.concatenate(
-            [np.zeros(0), *(table.ravel() for table in self.reported_model.zero_sum().couplings)]
-        )
+        couplings = np.concatenate([np.zeros(0), *map(np.ravel, self._zero_sum[1])])
         strongest = np.argsort(-np.abs(couplings), kind="stable")[:n]
         entries = self.statistics()["pairs"].iloc[strongest].assign(coupling=couplings[strongest])
         return {
@@ -202,8 +209,8 @@ class PottsMachine(Machine):
         [['x0', 'x1']]
         """
         check_is_fitted(self)
-        norms = self.reported_model.coupling_norms(apc=apc)
+        norms = self._norms(apc)
         order = np.argsort(-norms, kind="stable")[:n]
-        first, second = self.model_.graph.edges[order].T
+        first, second = self.model_.family.graph.edges[order].T
         names = np.array(self.names_, dtype=object)
         return pandas.DataFrame({"first": names[first], "second": names[second], "norm": norms[order]})

@@ -15,6 +15,7 @@ from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
 from gibbsian.estimators.reading import ReadsTables
+from gibbsian.models.base import Model
 from gibbsian.settings import as_plain
 from gibbsian.startup import BaseEstimator, check_is_fitted, pandas
 
@@ -234,9 +235,9 @@ class Asking(ReadsTables):
             return ask.divergence(*self._beside(other))
         from gibbsian.answers.about import ANSWERS, answers_about
 
-        if ANSWERS.name_for(getattr(other, "family", other)):
+        if isinstance(other, Model) and ANSWERS.name_for(other.family):
             joint = answers_about(other).joint()
-            _check_sizes(tuple(other.domain.cardinalities(other.n_variables).tolist()), sizes)
+            _check_sizes(other.variables.sizes, sizes)
             return ask.divergence(joint, [np.arange(size) for size in sizes])
         from gibbsian.answers.queries import log_table
 
@@ -352,7 +353,7 @@ def _information(ask: Queries, groups: list[list[int]], listed: list[int], given
     return ask.information([*parts, (-1, [*together, *listed]), (-1, listed)], given)
 
 
-def _frame_of(columns: dict[str, Any], names: Sequence[str] = (), keys: Sequence[Any] = ()) -> Any:
+def _frame_of(columns: dict[str, object], names: Sequence[str] = (), keys: Sequence[Any] = ()) -> Any:
     """Return columns as a frame, by the keys of its rows where these have names."""
     if len(names) == 1:
         return pandas.DataFrame(columns, pandas.Index([key for (key,) in keys], name=names[0]))

@@ -12,7 +12,9 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
-from gibbsian.models import POTENTIALS, PotentialField
+from gibbsian.models.base import Model
+from gibbsian.models.families.potentials import POTENTIALS, PotentialsFamily
+from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.scopes import numbered
 from gibbsian.settings import declared, flag, free, positional, whole
 from gibbsian.startup import pandas
@@ -33,7 +35,8 @@ class MarkovRandomFieldMachine(Machine):
     parameters_ : pandas.Series
         The parameters by potential, and by columns where no others share them.
     result_, model_, coding_
-        As in `BoltzmannMachine`; the model is a `PotentialField`.
+        As in `BoltzmannMachine`; the model is one of a `PotentialsFamily`, with `support` of a
+        `QuadratureFamily`.
 
     Examples
     --------
@@ -87,31 +90,23 @@ class MarkovRandomFieldMachine(Machine):
     def _coding(self) -> Any:
         return super()._coding() if self.support is None else RealCoding(_continuum(self.support, self.n_nodes))
 
-    def _zeros(self, data: Dataset) -> PotentialField:
-        names = data.names
+    def _zeros(self, data: Dataset) -> Model[Any]:
+        names, potentials = data.names, self.potentials
         if self.cliques is None:
             cliques = as_graph(self.graph, names).cliques(self.order)
         else:
             cliques = numbered(self.cliques, names)
-        potentials = self.potentials
-        return PotentialField.build(
-            [name.strip() for name in potentials.split(",")] if isinstance(potentials, str) else potentials,
-            domain=data.domain,
-            cliques=cliques,
-            tied=self.tied,
-            names=names,
-            n_variables=data.n_variables,
-        )
+        listed = [name.strip() for name in potentials.split(",")] if isinstance(potentials, str) else potentials
+        build: Any = PotentialsFamily.build if self.support is None else QuadratureFamily.build
+        return Model.zeros(build(listed, data.variables, cliques=cliques, tied=self.tied, names=names))
 
     @classmethod
-    def _structure_of(cls, model: PotentialField, coding: Any) -> dict[str, Any]:
-        terms = model.structure.terms
-        values = {"support": model.domain} if isinstance(model.domain, Continuum) else {"coding": coding}
-        return {
-            "potentials": list(dict.fromkeys(term.name for term in terms)),
-            "cliques": sorted({tuple(sorted(term.scope)) for term in terms}),
-            **values,
-        }
+    def _structure_of(cls, model: Model[Any], coding: Any) -> dict[str, object]:
+        if isinstance(coding.domain, Continuum):
+            names, values = [term.name for term in model.family.terms], {"support": coding.domain}
+        else:
+            names, values = [label.potential for label in model.family.labels], {"coding": coding}
+        return {"potentials": list(dict.fromkeys(names)), "cliques": list(model.family.scopes), **values}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
@@ -120,16 +115,16 @@ class MarkovRandomFieldMachine(Machine):
         model = self.reported_model.canonical()
         return pandas.Series(model.theta, index=model.parameter_names(self.names_), name="parameter")
 
-    def figures(self) -> dict[str, Any]:
-        """Return the numbers of variables, potentials and parameters."""
+    def figures(self) -> dict[str, object]:
+        """Return the numbers of variables, cliques and parameters."""
         model = self.model_
         return {
             "variables": model.n_variables,
-            "potentials": len(model.structure.terms),
+            "cliques": len(model.family.scopes),
             "parameters": model.theta.size,
         }
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, object]:
         """Return the potentials by name, with their columns where no others share them."""
         return {"potentials": pandas.DataFrame({"potential": self.model_.parameter_names(self.names_)})}
 

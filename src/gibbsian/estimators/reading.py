@@ -8,12 +8,13 @@ from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.answers import answers_about
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset, OneHot
 from gibbsian.data.fitted import read_for
-from gibbsian.data.readers import is_dask, read_table
+from gibbsian.data.readers import is_on_cluster, is_on_disk, read_table
 from gibbsian.data.table import Table
 from gibbsian.data.two_values import same_labels
 from gibbsian.domain import Coding
@@ -95,15 +96,19 @@ class ReadsTables(DensityMixin, BaseEstimator):
         >>> bm.fit(bm.read(frame, drop="id")).read(frame).names
         ('a', 'b')
         """
-        if not hasattr(self, "model_"):
+        if not self._is_fitted:
             return Dataset.read(source, coding=self._coding(), drop=drop, weight_column=weights)
         return read_for(self.coding_, self.names_, source, weights, convert, unseen)
 
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _read(self, X: Any, fitting: bool = False, sample_weight: ArrayLike | None = None) -> Dataset:
         """Read data for a fit, or for use with the fitted model in its coding and columns."""
-        if getattr(X, "on_cluster", False) or is_dask(X):
+        if is_on_cluster(X):
             return self._read_cluster(X, fitting, sample_weight)
-        if getattr(X, "on_disk", False):
+        if is_on_disk(X):
             if not fitting:
                 raise DataError("a DataStream is learned by fit", "give `stream.collect()`, its distinct rows")
             if sample_weight is not None:
@@ -119,7 +124,7 @@ class ReadsTables(DensityMixin, BaseEstimator):
         self._check_columns(X, data, fitting)
         return data
 
-    def _read_cluster(self, X: Any, fitting: bool, sample_weight: Any) -> Any:
+    def _read_cluster(self, X: Any, fitting: bool, sample_weight: ArrayLike | None) -> Any:
         """Read a Dask collection on its workers, or take rows that are there already."""
         from gibbsian.cluster import DistributedDataset
 
@@ -146,8 +151,7 @@ class ReadsTables(DensityMixin, BaseEstimator):
 
     def _coding_of(self, rows: Any) -> Any:
         """Return the coding in which rows on disk or on a cluster would be read: one row of their columns is asked."""
-        codes = np.zeros((1, rows.n_variables), np.int8)
-        row = Dataset.of_states(rows.domain.from_codes(codes), rows.coding, names=rows.names)
+        row = Dataset.of_states(np.zeros((1, rows.n_variables), np.int8), rows.coding, names=rows.names)
         return Dataset.read(row, coding=self._coding()).coding
 
     def _modelled(self, X: Any) -> Any:
@@ -162,8 +166,9 @@ class ReadsTables(DensityMixin, BaseEstimator):
 
     def _counting(self, data: Dataset) -> Dataset:
         """Leave out rows of weight zero."""
-        weights = getattr(data, "row_weights", None)
-        return data if weights is None else data.take(weights > 0)
+        if not isinstance(data, Dataset) or data.row_weights is None:
+            return data
+        return data.take(data.row_weights > 0)
 
     # -- columns -------------------------------------------------------------------------------------------------------
     @property

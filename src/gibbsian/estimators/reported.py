@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from gibbsian.estimators.frames import is_frame
 from gibbsian.registry import Registry
 from gibbsian.startup import check_is_fitted
 
@@ -15,7 +16,7 @@ REPORTS = Registry("report", "gibbsian.report", "REPORTS")
 class Reported:
     """Estimators that write a report on themselves."""
 
-    def report(self, path: str | os.PathLike[str], data: Any = None, y: Any = None, random_state: int = 0) -> None:
+    def report(self, path: str | os.PathLike[str], data: Any = None, y: object = None, random_state: int = 0) -> None:
         """Write a report: one page in one file that opens in any browser, without a network.
 
         It says what was fitted and whether to trust it, shows what interacts and how strongly, in pictures and in
@@ -46,6 +47,6 @@ class Reported:
 
     def report_parts(self: Any, data: Any, y: Any) -> tuple[Any, Any]:
         """Return the machine that a report is about, and the rows as it reads them."""
-        if isinstance(data, str | os.PathLike) or hasattr(data, "columns"):
+        if isinstance(data, str | os.PathLike) or is_frame(data):
             data = self.read(data)
         return self, None if data is None else self._read(data)

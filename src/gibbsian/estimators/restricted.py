@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
-from gibbsian.models.family import Model, Units
+from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.rng import RandomState
 from gibbsian.settings import Setting, check_value, declared, positional, whole
@@ -67,7 +67,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
         return StackFamily(tuple(layers)).build()
 
     @classmethod
-    def _structure_of(cls, model: Model[StackFamily], coding: Any) -> dict[str, Any]:
+    def _structure_of(cls, model: Model[StackFamily], coding: Any) -> dict[str, object]:
         return {"n_components": model.family.layers[1].n_units}
 
     # -- between the layers -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.answers.unusual import shown_probabilities
 from gibbsian.data import Dataset
-from gibbsian.data.chunks import chunks, count_rows, is_streamed, names_of, values_of, with_cells
+from gibbsian.data.chunks import chunks, count_rows, is_arrow, is_streamed, names_of, values_of, with_cells
 from gibbsian.data.rules import OneHot
 from gibbsian.errors import DataError
 from gibbsian.progress import report
@@ -34,10 +34,10 @@ def _read(machine: Any, part: Any) -> Dataset:
     """Read the model's columns; other named ones, such as ids, are left aside before they are looked at."""
     known = [name for name in names_of(part) if name in machine.names_]
     labels = getattr(part, "columns", ())
-    plain = hasattr(part, "column_names") or all(isinstance(label, str) for label in labels)  # not numbers, nor levels
+    plain = is_arrow(part) or all(isinstance(label, str) for label in labels)  # not numbers, nor levels
     if len(known) < len(machine.names_) or not plain or isinstance(machine.coding_.rule, OneHot):
         return machine.read(part) if names_of(part) else machine._read(part)
-    return machine.read(part.select(known) if hasattr(part, "column_names") else part[known])
+    return machine.read(part.select(known) if is_arrow(part) else part[known])
 
 
 # -- missing cells ----------------------------------------------------------------------------------------------------
@@ -48,9 +48,7 @@ def keeps_columns(machine: Any, names: list[str]) -> bool:
 
 def fills_file(machine: Any, path: Any) -> bool:
     """Whether the cells of a file, or of the Arrow table of stdin, can be filled in place, a part at a time."""
-    return (is_streamed(path) or hasattr(path, "column_names")) and keeps_columns(
-        machine, names_of(next(chunks(path), None))
-    )
+    return (is_streamed(path) or is_arrow(path)) and keeps_columns(machine, names_of(next(chunks(path), None)))
 
 
 def filled_parts(machine: Any, source: Any) -> Iterator[tuple[Any, int]]:
@@ -64,7 +62,7 @@ def filled_parts(machine: Any, source: Any) -> Iterator[tuple[Any, int]]:
         some = data.take(rows)
         states = machine._answers.completed_states(some, machine._rng())[some.row_of]
         labels, holes = machine.coding_.decode(states), holes[rows]
-        part = part if hasattr(part, "column_names") else part.copy(deep=False)
+        part = part if is_arrow(part) else part.copy(deep=False)
         for j, name in enumerate(machine.names_):
             at = np.flatnonzero(holes[:, j])
             if at.size:
@@ -142,9 +140,9 @@ def other_columns(machine: Any, source: Any, leave_out: Any = ()) -> dict[str, l
 
 def _cells(
     machine: Any, data: Dataset, rows: np.ndarray, columns: np.ndarray, own: np.ndarray, likelier: np.ndarray
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return cells as columns of a table: where they are, what they hold, how probable that is, what is likelier."""
-    codes = data.codes[data.row_of[rows], columns]
+    codes = data.states[data.row_of[rows], columns]
     labels = [machine.coding_.labels_of(j) for j in range(len(machine.names_))]
     best = likelier[np.arange(rows.size), columns]
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, EstimatedScoreWarning, MissingValuesError, TooExpensiveError, notify
@@ -75,7 +76,7 @@ class Scores(ReadsTables):
         return self._log_densities(data, log_partition)[data.row_of]
 
     @on_own_device
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood per row, in nats: the mean of `score_samples`.
 
         Examples
@@ -124,7 +125,7 @@ class Scores(ReadsTables):
     def score_interval(
         self,
         X: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         n_samples: int | None = None,
         betas: int | None = None,
         method: str = "auto",
@@ -159,7 +160,7 @@ class Scores(ReadsTables):
         return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
 
     @on_own_device
-    def pseudo_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def pseudo_score(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
 
         Examples
@@ -172,7 +173,7 @@ class Scores(ReadsTables):
         return float(self._read(X, sample_weight=sample_weight).mean(self._answers.log_pseudolikelihood))
 
     @on_own_device
-    def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:
+    def conditional_score(self, X: Any, columns: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of ``log P(columns | present cells of the others)`` per row (YK15): minus the log-loss.
 
         It needs no partition function: it is the log-evidence of the rows less that of the rows without the columns.

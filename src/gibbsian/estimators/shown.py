@@ -19,12 +19,11 @@ class ShowsParameters(ReadsTables):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's own argument
         written = BaseEstimator.__repr__(self, N_CHAR_MAX)
-        return f"{written}  # {self.result_.reason}" if hasattr(self, "result_") else written
+        return f"{written}  # {self.result_.reason}" if self._is_fitted else written
 
     def _html_repr(self) -> str:
         """Return the settings that were given, and whether and how it was fitted."""
-        result = getattr(self, "result_", None)
-        fitted = {} if result is None else {**self.figures(), **result._facts()}
+        fitted = {**self.figures(), **self.result_._facts()} if self._is_fitted else {}
         return facts_in_html(BaseEstimator.__repr__(self), fitted or {"fit": "not fitted"})
 
     def figures(self) -> dict[str, Any]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.domain import SPIN, CategoryCoding
+from gibbsian.domain import SPIN, Categories, CategoryCoding
 from gibbsian.errors import CodingError
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import shorten
 from gibbsian.estimators.queries import Variables
 from gibbsian.learners import FitResult, Trace
-from gibbsian.models import HigherOrderModel
-from gibbsian.models.full_span import FullSpanModel
 from gibbsian.startup import _check_feature_names_in, available_if, check_is_fitted
 
 # What provenance says of a fit to all columns, and not of the model of some given others.
@@ -44,7 +41,7 @@ class SpanQuestions(Estimator):
         """Return the names of the columns that `transform` gives, one for each value of each hidden variable."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
-        hidden = self.model_.cardinalities[-self.model_.n_hidden :]
+        hidden = self.model_.variables.sizes[-self.model_.n_hidden :]
         names = ["hidden"] if len(hidden) == 1 else [f"hidden {k}" for k in range(len(hidden))]
         values = [f"{name}={value}" for name, q in zip(names, hidden, strict=True) for value in range(q)]
         return np.array(values, dtype=object)
@@ -59,8 +56,7 @@ class SpanQuestions(Estimator):
         check_is_fitted(self)
         found = Variables(self.names_, tuple(map(tuple, self._column_labels))).codes(given)
         nodes, codes = list(found), list(found.values())
-        model, _ = self.model_.given(nodes, codes).at(self.model_.theta)
-        model = replace(model, n_hidden=self.model_.n_hidden)
+        model, _ = self.model_.given(nodes, codes)
         free = [i for i in range(len(self.names_)) if i not in nodes]
         names = tuple(self.names_[i] for i in free)
         known = {self.names_[i]: self._column_labels[i][code] for i, code in zip(nodes, codes, strict=True)}
@@ -70,13 +66,17 @@ class SpanQuestions(Estimator):
             Trace(),
             self.result_.converged,
             f"conditioned on {shorten(tuple(known))}",
-            {**story, "functions": int(model.indices.size), "given": known},
+            {**story, "functions": model.theta.size, "given": known},
         )
         rest = type(self)(**self.get_params(deep=False))
         rest._set_columns(names)
         coding = self.coding_
         if isinstance(coding, CategoryCoding):
-            coding = CategoryCoding(tuple(coding.labels[i] for i in free), coding.domain.take(np.array(free)))
+            labels, domain = tuple(coding.labels[i] for i in free), coding.domain
+            if isinstance(domain, Categories):
+                scores = None if domain.values is None else tuple(domain.values[i] for i in free)
+                domain = Categories(tuple(map(len, labels)), scores)
+            coding = CategoryCoding(labels, domain)
         return rest._set_fitted(result, coding, names)
 
     def to_higher_order(self) -> Any:
@@ -85,25 +85,21 @@ class SpanQuestions(Estimator):
         The upper value is +1 and the lower -1; log Z is the same. The machine reads the labels of this one.
         """
         check_is_fitted(self)
-        for name, q in zip(self.names_, self._visible.cardinalities, strict=True):
+        for name, q in zip(self.names_, self.model_.variables.sizes, strict=False):  # hidden variables come last
             if q != 2:
                 raise CodingError(
                     f"column {name!r} has {q} value{'s' * (q != 1)}, and only two-valued columns have spins",
                     "fit without it, or keep the full-span model",
                 )
-        model = HigherOrderModel.build(dict(self._visible.to_cliques()), len(self.names_), SPIN)
+        visible = self.model_.family.without_hidden(self.model_.theta)
+        model = visible.family.to_products(visible.theta)
         coding = CategoryCoding(tuple(map(tuple, self._column_labels)), SPIN)
         story = {**self.result_.provenance, "converted_from": "full-span"}
         result = FitResult(model, Trace(), self.result_.converged, self.result_.reason, story, penalised=True)
         from gibbsian.estimators.higher_order import HigherOrderBoltzmannMachine
 
         machine = HigherOrderBoltzmannMachine(
-            cliques=[tuple(self.names_[i] for i in clique) for clique in model.cliques], bias=False, coding=coding
+            cliques=[tuple(self.names_[i] for i in clique) for clique in model.family.scopes], bias=False, coding=coding
         )
         machine._set_columns(self.names_)
         return machine._set_fitted(result, coding, self.names_)
-
-    @property
-    def _visible(self) -> FullSpanModel:
-        """The distribution of the columns, a hidden variable summed out."""
-        return self.model_.without_hidden()

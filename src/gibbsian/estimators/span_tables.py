@@ -9,20 +9,21 @@ import numpy as np
 
 from gibbsian.learners import Trace
 from gibbsian.learners.span_base import KINDS
-from gibbsian.models.full_span import FullSpanModel
-from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.base import Array, Model
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.span_basis import SpanBasis
 from gibbsian.startup import pandas
 
 Labels = Sequence[Sequence[Any]]
 
 
 def basis_table(
-    model: FullSpanModel,
+    model: Model[FullSpanFamily],
     names: Sequence[str],
     labels: Labels,
-    means: np.ndarray,
-    data_means: np.ndarray | None,
-    penalties: np.ndarray,
+    means: Array,
+    data_means: Array | None,
+    penalties: Array,
 ) -> Any:
     """Return one row for each function of a model, those that are worth most first.
 
@@ -48,12 +49,12 @@ def basis_table(
     """
     from gibbsian.answers.span import losses_without
 
-    data_means = np.full(len(means), np.nan) if data_means is None else data_means
+    family, data_means = model.family, np.full(len(means), np.nan) if data_means is None else data_means
     table = pandas.DataFrame(
         {
-            "variables": [tuple(names[i] for i in support) for support in model.supports],
-            "function": function_texts(model.basis, model.indices, names, labels),
-            "order": model.orders,
+            "variables": [tuple(names[i] for i in support) for support in family.supports],
+            "function": function_texts(family.basis, family.functions, names, labels),
+            "order": family.orders,
             "theta": model.theta,
             "dual": means,
             "data_dual": data_means,
@@ -64,12 +65,10 @@ def basis_table(
     return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
 
-def function_texts(
-    basis: SpanBasis, indices: Sequence[int] | np.ndarray, names: Sequence[str], labels: Labels
-) -> list[str]:
+def function_texts(basis: SpanBasis, functions: Array, names: Sequence[str], labels: Labels) -> list[str]:
     """Write functions: their columns, each with the values at which its factor is +1."""
-    factors = [_factor_texts(basis, i, names[i], labels[i]) for i in range(basis.n_variables)]
-    digits = basis.digits(np.asarray(indices)).tolist()
+    factors = [_factor_texts(basis, i, names[i], labels[i]) for i in range(len(basis.variables))]
+    digits = basis.digits(functions).tolist()
     return [" ".join(texts[digit] for texts, digit in zip(factors, row, strict=True) if digit) for row in digits]
 
 

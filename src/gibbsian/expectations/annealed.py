@@ -13,7 +13,7 @@ from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.samples import correction_for_mean
-from gibbsian.models.base import Model
+from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Model
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import IndependentVariables, as_independent, check_base
 from gibbsian.samplers.variable_paths import variable_path
@@ -40,7 +40,7 @@ class AnnealedImportance:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import AnnealedImportance
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = AnnealedImportance()
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
@@ -51,7 +51,7 @@ class AnnealedImportance:
     """
 
     n_walkers: int = whole(1000, "Independent walkers.", least=2)
-    betas: int | np.ndarray = free(
+    betas: int | Array = free(
         1000,
         "Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.",
         doc="int or array",
@@ -71,14 +71,14 @@ class AnnealedImportance:
         if self.base is not None:
             check_base(self.base)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> AnnealedState:
+    def init(self, model: Model[ExponentialFamily], data: Dataset | None, rng: np.random.Generator) -> AnnealedState:
         """Settle the start of the walkers and draw a seed."""
         base = self.base
         if base is None:
             base = "biases" if data is None else data
         return AnnealedState(int(rng.integers(2**63)), 0, as_independent(base, model))
 
-    def __call__(self, model: Model, state: AnnealedState) -> tuple[Estimate, AnnealedState]:
+    def __call__(self, model: Model[DiscreteFamily], state: AnnealedState) -> tuple[Estimate, AnnealedState]:
         """Send out walkers and return the weighted means of their statistics."""
         path = variable_path(model, state.base, self.marginalise)
         rng = np.random.default_rng([state.seed, state.n_calls])
@@ -93,18 +93,18 @@ class AnnealedImportance:
         return replace(weighted_statistics(model, run), parts=parts), state._replace(n_calls=state.n_calls + 1)
 
 
-def weighted_statistics(model: Model, run: AnnealedRun) -> Estimate:
+def weighted_statistics(model: Model[ExponentialFamily], run: AnnealedRun) -> Estimate:
     """Return the weighted mean of the model's statistics over the walkers.
 
     With weights W that sum to one the variance is ``sum_m W_m^2 (S_m - mean)^2``, times ``M / (M - 1)`` because the
     mean is fitted, with M the effective sample size; NaN where one walker holds nearly all the weight.
     """
     weights = run.weights
-    mean = model.mean_statistics(run.states, weights)
+    mean = model.family.mean_statistics(run.states, weights)
     distinct, inverse = np.unique(run.states, axis=0, return_inverse=True)
     squares = np.bincount(inverse.ravel(), weights**2, minlength=len(distinct))
     variance = np.zeros_like(mean)
     for row, square in zip(distinct, squares, strict=True):
-        variance += square * (model.mean_statistics(row[None]) - mean) ** 2
-    worth, (low, high) = run.effective_sample_size, model.statistic_range
+        variance += square * (model.family.mean_statistics(row[None]) - mean) ** 2
+    worth, (low, high) = run.effective_sample_size, model.family.statistic_range
     return Estimate(mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth))

@@ -34,8 +34,8 @@ class Expectation(Protocol):
     True
     """
 
-    def init(self, model: Model, data: Any, rng: np.random.Generator) -> Any:
+    def init(self, model: Model[Any], data: Any, rng: np.random.Generator) -> Any:
         """Return the state that the first call needs."""
 
-    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
+    def __call__(self, model: Model[Any], state: Any) -> tuple[Estimate, Any]:
         """Return the expectation under `model` and the state for the next call."""

@@ -8,12 +8,12 @@ import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models.base import Array, DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
+from gibbsian.models.ising import IsingFamily, is_ising
 from gibbsian.settings import check, declared, flag, number, whole
 from gibbsian.startup import logsumexp, softmax
 
@@ -30,7 +30,7 @@ class Bethe:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
     >>> expectation = gb.expectations.Bethe()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> truth = gb.inference.exact(model)                                                  # a tree
@@ -47,65 +47,53 @@ class Bethe:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> np.ndarray:
+    def init(self, model: Model[DiscreteFamily], data: Dataset | None, rng: np.random.Generator) -> Array:
         """Start with small random messages; `data` is not used."""
-        size = 2 * model.graph.n_edges if model.is_pairwise else FactorMessages.size(model)
+        family = model.family
+        size = 2 * family.graph.n_edges if is_ising(family) else FactorMessages.size(family.factors(model.theta))
         return START_SCALE * rng.standard_normal(size)
 
-    def __call__(self, model: Model, state: np.ndarray) -> tuple[Estimate, np.ndarray]:
+    def __call__(self, model: Model[Any], state: Array) -> tuple[Estimate, Array]:
         """Return the expectation under the beliefs and the messages they came from."""
-        statistics, value, state, sweeps, change = (
-            self._spins(model, state) if model.is_pairwise else self._factors(model, state)
-        )
-        notes = ending("belief propagation", sweeps, change, self.max_iter, self.tol, self.warn)
+        beliefs = (self._spins if is_ising(model.family) else self._factors)(model.family, model.theta, state)
+        notes = ending("belief propagation", beliefs.n_sweeps, beliefs.change, self.max_iter, self.tol, self.warn)
+        value = beliefs.log_partition
         parts = {"log_partition": Estimate(value, None), "free_energy": -value, **notes}
-        return Estimate(statistics, None, parts), state
+        return Estimate(beliefs.statistics, None, parts), beliefs.messages
 
-    def _spins(self, model: Any, messages: np.ndarray) -> tuple[Any, ...]:
-        spin, constant = model.to_domain(SPIN)
-        tails, heads = np.concatenate([model.graph.edges, model.graph.edges[:, ::-1]]).T.copy()
-        n_edges, couplings, messages = model.graph.n_edges, spin.couplings, messages.copy()
-        reverse = np.roll(np.arange(2 * n_edges), n_edges)
-        fields = spin.biases + np.bincount(heads, messages, minlength=model.n_variables)
-        sweeps, change = kernels.belief_sweeps(
+    def _spins(self, family: IsingFamily, theta: Array, messages: Array) -> _Beliefs:
+        graph, own, couplings, constant = family.ising(theta)
+        (tails, heads), messages = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T.copy(), messages.copy()
+        reverse = np.roll(np.arange(2 * graph.n_edges), graph.n_edges)
+        fields = own + np.bincount(heads, messages, minlength=graph.n_nodes)
+        ended = kernels.belief_sweeps(
             messages, fields, tails, heads, reverse, np.tile(couplings, 2), self.damping, self.max_iter, self.tol
         )
-        fields = spin.biases + np.bincount(heads, messages, minlength=model.n_variables)
-        beliefs = _Beliefs.of(couplings, fields, (fields[tails] - messages[reverse]).reshape(2, -1), model.graph.edges)
-        return beliefs.statistics(model), constant + beliefs.log_partition, messages, sweeps, change
+        fields = own + np.bincount(heads, messages, minlength=graph.n_nodes)
+        first, second = (fields[tails] - messages[reverse]).reshape(2, -1)
+        alike, unlike = couplings + _log_cosh(first + second), -couplings + _log_cosh(first - second)
+        nodes = _log_cosh(fields)
+        pairs = np.logaddexp(alike, unlike) - nodes[graph.edges].sum(axis=1)
+        statistics = family.statistics_of_spins(np.tanh(fields), np.tanh((alike - unlike) / 2))
+        return _Beliefs(statistics, constant + float(nodes.sum() + pairs.sum()), messages, *ended)
 
-    def _factors(self, model: Model, messages: np.ndarray) -> tuple[Any, ...]:
-        passing = FactorMessages(model.factors(), messages)
-        sweeps, change = passing.settle(self.max_iter, self.tol, self.damping)
-        return model.statistics_from(passing.marginal), passing.log_partition(), passing.messages, sweeps, change
+    def _factors(self, family: DiscreteFamily, theta: Array, messages: Array) -> _Beliefs:
+        passing = FactorMessages(family.factors(theta), messages)
+        ended = passing.settle(self.max_iter, self.tol, self.damping)
+        return _Beliefs(family.statistics_from(passing.marginal), passing.log_partition(), passing.messages, *ended)
 
 
 class _Beliefs(NamedTuple):
-    """Means of the spins and of their products along the edges, and the Bethe approximation of log Z."""
+    """The expected statistics, the Bethe approximation of log Z, the messages, and how they settled."""
 
-    means: np.ndarray
-    products: np.ndarray
+    statistics: Array
     log_partition: float
-
-    @classmethod
-    def of(cls, couplings: np.ndarray, fields: np.ndarray, cavity: np.ndarray, edges: np.ndarray) -> _Beliefs:
-        """Put together the fields of the spins, and those of both ends of each edge without its own messages."""
-        first, second = cavity
-        alike, unlike = couplings + _log_cosh(first + second), -couplings + _log_cosh(first - second)
-        nodes = _log_cosh(fields)
-        pairs = np.logaddexp(alike, unlike) - nodes[edges].sum(axis=1)
-        return cls(np.tanh(fields), np.tanh((alike - unlike) / 2), float(nodes.sum() + pairs.sum()))
-
-    def statistics(self, model: PairwiseModel) -> np.ndarray:
-        """Return the expected statistics in the coding of the model."""
-        low, half = model.domain.low, model.domain.gap / 2
-        shift = low + half  # x = shift + half * spin
-        i, j = model.graph.edges.T
-        pairs = shift**2 + shift * half * (self.means[i] + self.means[j]) + half**2 * self.products
-        return np.concatenate([shift + half * self.means, pairs]) if model.bias else pairs
+    messages: Array
+    n_sweeps: int
+    change: float
 
 
-def _log_cosh(u: np.ndarray) -> np.ndarray:
+def _log_cosh(u: Array) -> Array:
     """``log(2 cosh(u))``, which does not overflow."""
     return np.logaddexp(u, -u)
 
@@ -121,7 +109,7 @@ class FactorMessages:
         From each factor to each of its variables, one number for each value; copied.
     """
 
-    def __init__(self, factors: FactorGraph, messages: np.ndarray):
+    def __init__(self, factors: FactorGraph, messages: Array):
         self.factors = factors
         self.messages = np.array(messages)
         pairs = [(number, node) for number, factor in enumerate(factors.factors) for node in factor.nodes]
@@ -130,10 +118,9 @@ class FactorMessages:
         self._holding = {frozenset(factor.nodes): number for number, factor in enumerate(factors.factors)}
 
     @staticmethod
-    def size(model: Model) -> int:
-        """Return how many numbers the messages of a model are."""
-        sizes = model.domain.cardinalities(model.n_variables)
-        return int(sum(sizes[list(factor.nodes)].sum() for factor in model.factors().factors))
+    def size(graph: FactorGraph) -> int:
+        """Return how many numbers the messages are."""
+        return int(sum(graph.cardinalities[list(factor.nodes)].sum() for factor in graph.factors))
 
     def settle(self, max_iter: int, tol: float, damping: float) -> tuple[int, float]:
         """Send one message after the other until none changes by more than `tol`; return sweeps and last change."""
@@ -150,11 +137,11 @@ class FactorMessages:
         old += change
         return float(np.abs(change).max())
 
-    def _from_variable(self, node: int, number: int) -> np.ndarray:
+    def _from_variable(self, node: int, number: int) -> Array:
         others = (self._into[other, node] for other in self.factors.factors_of[node] if other != number)
         return sum(others, np.zeros(int(self.factors.cardinalities[node])))
 
-    def _with_messages(self, number: int, without: int | None = None) -> np.ndarray:
+    def _with_messages(self, number: int, without: int | None = None) -> Array:
         """The log-belief of a factor, up to a constant, one variable's message left out."""
         factor = self.factors.factors[number]
         table = factor.table
@@ -163,7 +150,7 @@ class FactorMessages:
                 table = table + _along(self._from_variable(node, number), axis, table.ndim)
         return table
 
-    def _belief(self, node: int) -> np.ndarray:
+    def _belief(self, node: int) -> Array:
         return self._from_variable(node, -1)
 
     def log_partition(self) -> float:
@@ -172,7 +159,7 @@ class FactorMessages:
         value += sum(float(logsumexp(self._with_messages(number))) for number in range(len(self.factors.factors)))
         return value - sum(float(logsumexp(self._belief(node))) for _, node in self._into)
 
-    def marginal(self, nodes: tuple[int, ...]) -> np.ndarray:
+    def marginal(self, nodes: tuple[int, ...]) -> Array:
         """Return the joint probabilities of some variables that share a factor."""
         if len(nodes) == 1:
             return softmax(self._belief(nodes[0]))
@@ -186,5 +173,5 @@ class FactorMessages:
         return np.transpose(joint, [kept.index(node) for node in nodes])
 
 
-def _along(vector: np.ndarray, axis: int, n_axes: int) -> np.ndarray:
+def _along(vector: Array, axis: int, n_axes: int) -> Array:
     return vector.reshape([-1 if k == axis else 1 for k in range(n_axes)])

@@ -18,7 +18,7 @@ from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
 from gibbsian.inference.layer_flips import FlipSums, is_two_valued
-from gibbsian.models.family import Model, StackParts
+from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import as_units
 from gibbsian.registry import Registry
@@ -52,7 +52,7 @@ class FreePhase(Protocol):
         """Return the state before the first minibatch: a named tuple of arrays; `base` tells the rates of the data."""
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: Any, fields: list[Array], rng: Any
+        self, family: StackFamily, parts: StackParts, state: object, fields: list[Array], rng: np.random.Generator
     ) -> tuple[list[Array] | FreeMoments, Any]:
         """Return samples or moments and the next state, given the fields of the odd layers at the minibatch."""
 
@@ -87,7 +87,7 @@ class _HiddenChainsGoOn:
         return HiddenChains(tuple(family.draw_side(parts, 1, values, rng)[1::2]))
 
     def advance(
-        self, family: StackFamily, parts: StackParts, state: HiddenChains, rng: Any
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, rng: np.random.Generator
     ) -> tuple[list[Array], list[Array], HiddenChains]:
         """Return the values after the steps, the fields of their odd layers, and the chains."""
         values, fields = _gibbs(family, parts, state.hidden, self.n_steps, rng)
@@ -120,7 +120,7 @@ class RestartedBlockChains:
         return NoChains()
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: NoChains, fields: list[Array], rng: Any
+        self, family: StackFamily, parts: StackParts, state: NoChains, fields: list[Array], rng: np.random.Generator
     ) -> tuple[list[Array], NoChains]:
         """Run the chains of one minibatch."""
         values, fields = _gibbs(family, parts, _draws(family, 1, fields, rng), self.n_steps, rng)
@@ -142,7 +142,7 @@ class PersistentBlockChains(_HiddenChainsGoOn):
     on_device: ClassVar[bool] = True
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: np.random.Generator
     ) -> tuple[list[Array], HiddenChains]:
         """Go on with the chains."""
         values, fields, state = self.advance(family, parts, state, rng)
@@ -164,7 +164,7 @@ class SpatialBlockChains(_HiddenChainsGoOn):
     region: str = choice("layer", "What is summed exactly around a visible and a hidden unit.", *REGIONS)
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: Any
+        self, family: StackFamily, parts: StackParts, state: HiddenChains, fields: list[Array], rng: np.random.Generator
     ) -> tuple[FreeMoments, HiddenChains]:
         """Go on with the chains and integrate around their states."""
         drawn, _, state = self.advance(family, parts, state, rng)
@@ -216,7 +216,12 @@ class TemperedBlockChains:
         return TemperedChains(chains, fields)
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: TemperedChains, fields: list[Array], rng: Any
+        self,
+        family: StackFamily,
+        parts: StackParts,
+        state: TemperedChains,
+        fields: list[Array],
+        rng: np.random.Generator,
     ) -> tuple[list[Array], TemperedChains]:
         """Go on with the chains; the samples are those at the machine's own temperature."""
         there = twin("layer_programs")
@@ -235,7 +240,7 @@ def _path(family: StackFamily, parts: StackParts, base: tuple[Array, ...]) -> Pa
     return PathUnits(family, StackParts(*([np.asarray(part, np.float64) for part in some] for some in parts)), base, 0)
 
 
-def as_free_phase(phase: str | FreePhase, **settings: Any) -> FreePhase:
+def as_free_phase(phase: str | FreePhase, **settings: object) -> FreePhase:
     """Turn a registered name with settings, or a free phase that brings its own, into a free phase."""
     if isinstance(phase, str):
         return FREE_PHASES.create(phase, **settings)
@@ -324,7 +329,7 @@ def _unfolded(matrix: np.ndarray, family: StackFamily, ends: Sequence[Sequence[s
     return [matrix[upper, lower].T if place % 2 else matrix[lower, upper] for place, (lower, upper) in pairs]
 
 
-def _draws(family: StackFamily, side: int, fields: list[Array], rng: Any) -> list[Array]:
+def _draws(family: StackFamily, side: int, fields: list[Array], rng: np.random.Generator) -> list[Array]:
     """Draw the layers of a side whose fields are known."""
     return [family.layers[at].draw(own, rng) for at, own in zip(family.sides[side], fields, strict=True)]
 

@@ -11,28 +11,28 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed
-from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.expectations.base import Expectation
 from gibbsian.expectations.there import own_generator
-from gibbsian.inference.posterior import PATIENT_SECONDS, is_quick
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
+from gibbsian.models.base import Array, ExponentialFamily, Family, Model
+from gibbsian.models.ising import Ising
+from gibbsian.models.variables import CUT, Variables
 from gibbsian.registry import Registry
 
 CLAMPED = Registry("clamped", "gibbsian.expectations", "CLAMPED")
-# exact clamped phases by the names of the models whose rows they sum
+# exact clamped phases by the names of the families whose rows they sum
 EXACT_CLAMPED = Registry("exact clamped phase", "gibbsian.expectations", "EXACT_CLAMPED")
 
 
 def as_clamped(
-    clamped: str | Expectation | None, model: Model, data: Dataset, patience: float = PATIENT_SECONDS
+    clamped: str | Expectation | None, model: Model[Family], data: Dataset, patience: float = PATIENT_SECONDS
 ) -> Expectation:
     """Turn a registered name into a clamped expectation.
 
@@ -43,14 +43,14 @@ def as_clamped(
     >>> import gibbsian as gb
     >>> from gibbsian.expectations.clamped import as_clamped
     >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> as_clamped(None, model, data)
     ClampedExact(max_seconds=10.0)
     >>> as_clamped("mean-field", model, data).max_iter
     100
     """
     if clamped is None:
-        return CLAMPED.create("exact" if is_quick(model, data, patience) else "chains")
+        return CLAMPED.create("exact" if clamped_seconds(model, data) <= patience else "chains")
     if isinstance(clamped, str):
         return CLAMPED.create(clamped)
     if not isinstance(clamped, Expectation) or isinstance(clamped, type):
@@ -79,20 +79,20 @@ class ClampedRows:
     """
 
     data: Dataset | None
-    shares: np.ndarray
-    constant: np.ndarray
-    pointers: np.ndarray
-    cells: np.ndarray
+    shares: Array
+    constant: Array
+    pointers: Array
+    cells: Array
     n_rows: int
 
     @classmethod
-    def of(cls, model: Model, data: Dataset) -> ClampedRows:
+    def of(cls, model: Model[ExponentialFamily], data: Dataset) -> ClampedRows:
         """Split the data."""
         shares, constant = data.weights / data.total_weight, np.zeros_like(model.theta)
         holed = np.zeros(data.n_states, bool) if data.missing is None else data.missing.any(axis=1)
         whole, holed = np.flatnonzero(~holed & (shares > 0)), np.flatnonzero(holed & (shares > 0))
         if len(whole):
-            constant = model.mean_statistics(data.states[whole], shares[whole]) * shares[whole].sum()
+            constant = model.family.mean_statistics(data.states[whole], shares[whole]) * shares[whole].sum()
         if not len(holed):
             return cls(None, np.zeros(0), constant, np.zeros(1, np.int64), np.zeros(0, np.int64), 0)
         assert data.missing is not None
@@ -128,112 +128,112 @@ def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
     return _filled(frequencies, rng, data)
 
 
-def _filled(frequencies: list[np.ndarray], rng: np.random.Generator, data: Dataset) -> Dataset:
+def _filled(frequencies: list[Array], rng: np.random.Generator, data: Dataset) -> Dataset:
     """Fill missing cells by the frequencies of their columns."""
     assert data.missing is not None
-    states = fill_cells(data.states, data.missing, frequencies, data.domain, rng)
+    states = fill_cells(data.states, data.missing, frequencies, data.variables, rng)
     return dataclasses.replace(data, states=states, missing=None)
 
 
-def _filled_there(frequencies: list[np.ndarray], seed: np.ndarray, data: Dataset) -> Dataset:
+def _filled_there(frequencies: list[Array], seed: Array, data: Dataset) -> Dataset:
     return _filled(frequencies, own_generator(seed, data), data) if data.has_missing else data
 
 
-def column_frequencies(data: Dataset) -> list[np.ndarray]:
-    """Return how often each value is present in each column, uniform where none is; of a continuum the values."""
-    if isinstance(data.domain, Continuum):
-        return [data.states[~data.missing[:, i], i] for i in range(data.n_variables)]  # type: ignore[index]
+def column_frequencies(data: Dataset) -> list[Array]:
+    """Return how often each value is present in each column, uniform where none is; of real numbers the values."""
+    if data.variables.real:
+        _require_values(data.variables)
+        return [data.states[~data.holes[:, i], i] for i in range(data.n_variables)]
     counted = data.reduce(_value_weights)
     return [
         counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted
     ]
 
 
-def _value_weights(data: Dataset) -> tuple[np.ndarray, ...]:
+def _require_values(variables: Variables) -> None:
+    if 0 in variables.sizes:
+        raise CodingError("this needs discrete values, but the variables are real numbers", CUT)
+
+
+def _value_weights(data: Dataset) -> tuple[Array, ...]:
     """The weight of the rows that show each value of each column."""
-    codes = data.domain.to_codes(data.states)
-    present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
+    codes, present = data.states, ~data.holes
     return tuple(
         np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
-        for i, size in enumerate(data.domain.cardinalities(data.n_variables))
+        for i, size in enumerate(data.variables.sizes)
     )
 
 
 def fill_cells(
-    states: np.ndarray, missing: np.ndarray, frequencies: list[np.ndarray], domain: AnyDomain, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the states with missing cells drawn by the frequencies of their columns."""
-    if isinstance(domain, Continuum):
-        filled = states.copy()
-        for i in np.flatnonzero(missing.any(axis=0)):
-            filled[missing[:, i], i] = rng.choice(frequencies[i], int(missing[:, i].sum()))
-        return filled
-    codes = np.array(domain.to_codes(states))
+    states: Array, missing: Array, frequencies: list[Array], variables: Variables, rng: np.random.Generator
+) -> Array:
+    """Return the states with missing cells drawn by the frequencies of their columns (see `column_frequencies`)."""
+    filled = states.copy()
     for i in np.flatnonzero(missing.any(axis=0)):
-        codes[missing[:, i], i] = rng.choice(len(frequencies[i]), int(missing[:, i].sum()), p=frequencies[i])
-    return domain.from_codes(codes)
+        values, shares = (frequencies[i], None) if variables.real else (len(frequencies[i]), frequencies[i])
+        filled[missing[:, i], i] = rng.choice(values, int(missing[:, i].sum()), p=shares)
+    return filled
 
 
-def present_means(data: Dataset) -> np.ndarray:
-    """Return the mean of the present cells of each column; the middle of the domain where a column has none.
+def _have_means(variables: Variables) -> bool:
+    """Whether the mean of a column says all of how its values are distributed, or all there is to say."""
+    return variables.real or (variables.two_valued and variables.scores is not None)
 
-    Of categories these are the frequencies of their values, column after column.
+
+def present_means(data: Dataset) -> Array:
+    """Return the mean score of the present cells of each column; the middle of all scores where a column has none.
+
+    Of more than two values, or of values without scores, these are their frequencies, column after column.
     """
-    if isinstance(data.domain, Categories):
+    variables = data.variables
+    if not _have_means(variables):
         return np.concatenate(column_frequencies(data))
+    low, gap = (0.0, 1.0) if variables.real else variables.lows_and_gaps
     if not data.has_missing:
-        return data.mean(_column_means)
+        return low + gap * data.mean(_column_means)
+    _require_values(variables)
     sums, totals = data.reduce(_present_sums)
-    sizes = data.domain.cardinalities(data.n_variables)
-    ends = [data.domain.from_codes(np.array([code])) for code in (np.zeros_like(sizes), sizes - 1)]
-    middle = (ends[0][0].astype(np.float64) + ends[1][0]) / 2
-    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), middle)
+    middle = np.array([(levels[0] + levels[-1]) / 2 for levels in variables.levels])
+    return np.where(totals > 0, low + gap * sums / np.where(totals > 0, totals, 1.0), middle)
 
 
-def _column_means(data: Dataset) -> np.ndarray:
-    """The means of complete rows."""
+def _column_means(data: Dataset) -> Array:
+    """The mean codes, or numbers, of complete rows."""
     shares, twins = data.weights / data.total_weight, twin("moments")
     if twins is not None and data.states.dtype == np.int8:
         return twins.column_means(data.states, shares)
     return np.einsum("m,mi->i", shares, data.states)
 
 
-def _present_sums(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+def _present_sums(data: Dataset) -> tuple[Array, Array]:
     """The sums of the present cells of each column, and their weight."""
-    present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
+    present = ~data.holes
     sums = np.einsum("m,mi,mi->i", data.weights, present, data.states)
     return sums, np.einsum("m,mi->i", data.weights, present)
 
 
-def mean_statistics(model: Model, data: Dataset) -> np.ndarray:
+def mean_statistics(model: Model[ExponentialFamily], data: Dataset) -> Array:
     """Return the mean statistics of complete rows."""
-    return data.mean(lambda part: model.mean_statistics(part.states, part.weights))
+    return data.mean(lambda part: model.family.mean_statistics(part.states, part.weights))
 
 
-def shrunk_means(model: Model, data: Dataset, means: np.ndarray | None = None) -> np.ndarray:
+def shrunk_means(model: Model[Family], data: Dataset, means: Array | None = None) -> Array:
     """Return the means of the columns with two more rows spread over all values, so that none has a single value.
 
-    `means` are those of the present cells, where they are known.
+    `means` are those of the present cells, where they are known (see `present_means`).
     """
-    domain: Any = model.domain
-    total = data.total_weight
-    middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
-    if isinstance(domain, Categories):
-        sizes = domain.cardinalities(data.n_variables)
-        middle = np.repeat(1.0 / sizes, sizes)
+    variables, total = model.variables, data.total_weight
+    middle: Array | float = 0.0
+    if not variables.real:
+        middle = np.repeat(1.0 / np.array(variables.sizes), variables.sizes)
+        if _have_means(variables):
+            middle = np.array(variables.scores).mean(axis=1)
     return (total * (present_means(data) if means is None else means) + 2.0 * middle) / (total + 2.0)
 
 
-def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:
-    """Return spins in the values of the model's domain."""
-    low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
-    return (spins - np.int8(SPIN.low)) // scale + low
-
-
-def spin_system(model: PairwiseModel) -> tuple[np.ndarray, ...]:
-    """Return biases and couplings of the spins: a matrix of a dense model, else along edges."""
-    spin, _ = model.to_domain(SPIN)
-    if model.is_dense:
-        return spin.biases, spin.coupling_matrix
-    indptr, heads, ids = model.graph.csr
-    return spin.biases, indptr, heads, spin.couplings[ids]
+def spin_system(form: Ising) -> tuple[Array, ...]:
+    """Return biases and couplings of the spins as kernels take them: a matrix of a dense graph, else along edges."""
+    if form.graph.is_dense:
+        return form.fields, form.graph.matrix(form.couplings)
+    indptr, heads, ids = form.graph.csr
+    return form.fields, indptr, heads, form.couplings[ids]

@@ -14,9 +14,9 @@ from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import require_chains, spread
-from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, from_spins, spin_system
-from gibbsian.inference.cut_sets import to_spins
-from gibbsian.models import Model
+from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, spin_system
+from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model
+from gibbsian.models.ising import is_ising
 from gibbsian.samplers import ChainState, Gibbs
 from gibbsian.settings import check, declared, whole
 
@@ -29,8 +29,8 @@ class ChainPlan:
     """Which row each chain of a copy completes and what it counts for; all copies are alike."""
 
     rows: ClampedRows
-    row_of: np.ndarray
-    shares: np.ndarray
+    row_of: Array
+    shares: Array
 
     @classmethod
     def of(cls, rows: ClampedRows, n_chains: int | None) -> ChainPlan:
@@ -67,7 +67,7 @@ class ClampedChains:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import ClampedChains
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> data = gb.Dataset.read([[1, float("nan")]] * 1000, coding="spin")
     >>> expectation = ClampedChains(copies=10)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
@@ -89,7 +89,7 @@ class ClampedChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> ClampedState:
+    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> ClampedState:
         """Start the chains with missing cells drawn from their columns."""
         plan = ChainPlan.of(ClampedRows.of(model, data), self.n_chains)
         if plan.rows.data is None:
@@ -99,25 +99,25 @@ class ClampedChains:
         part = plan.rows.data
         assert part.missing is not None
         missing = part.missing[row_of]
-        starts = fill_cells(part.states[row_of], missing, column_frequencies(data), data.domain, rng)
+        starts = fill_cells(part.states[row_of], missing, column_frequencies(data), data.variables, rng)
         chains = Gibbs().init(model, len(row_of), rng, states=starts, clamped=~missing)
         return ClampedState(Rebuilt(plan), chains, fresh=True)
 
-    def __call__(self, model: Model, state: ClampedState) -> tuple[Estimate, ClampedState]:
+    def __call__(self, model: Model[DiscreteFamily], state: ClampedState) -> tuple[Estimate, ClampedState]:
         """Run the chains on under `model` and return the mean statistics over them."""
         state = self.advance(model, state)
         rows, means = state.plan.value.rows, self._means(model, state)
         stderr = means.std(axis=0, ddof=1) / np.sqrt(self.copies)
         return Estimate(rows.constant + rows.share * means.mean(axis=0), rows.share * stderr), state
 
-    def advance(self, model: Model, state: ClampedState) -> ClampedState:
+    def advance(self, model: Model[DiscreteFamily], state: ClampedState) -> ClampedState:
         """Run the chains on under `model`."""
         n_sweeps = self.n_steps + (self.burn_in if state.fresh else 0)
         if not state.plan.value.n_chains:
             return state
         return state._replace(chains=clamped_sweeps(model, state.plan.value, state.chains, n_sweeps), fresh=False)
 
-    def _means(self, model: Model, state: ClampedState) -> np.ndarray:
+    def _means(self, model: Model[ExponentialFamily], state: ClampedState) -> Array:
         """The mean statistics of the incomplete rows, copy by copy."""
         plan = state.plan.value
         if not plan.n_chains:
@@ -125,9 +125,9 @@ class ClampedChains:
         copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
         return np.array([self._mean(model, plan, states) for states in copies])
 
-    def _mean(self, model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray:
+    def _mean(self, model: Model[ExponentialFamily], plan: ChainPlan, states: Array) -> Array:
         """The mean statistics of the incomplete rows over the chains of one copy."""
-        return model.mean_statistics(states, plan.shares)
+        return model.family.mean_statistics(states, plan.shares)
 
     def completions(self, data: Dataset, state: ClampedState, copy: int = 0) -> Dataset:
         """Return the data with the missing cells as one copy of the chains has them now.
@@ -149,26 +149,26 @@ class ClampedChains:
         )
 
 
-def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
+def clamped_sweeps(model: Model[DiscreteFamily], plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
     """Return the chains some sweeps over their missing cells later.
 
-    Pairwise models visit nothing but the missing cells of each chain; other models go through their Gibbs sampler.
+    Of pairs of spins nothing but the missing cells of each chain is visited; others go through their Gibbs sampler.
     """
-    if not model.is_pairwise:
+    if not is_ising(model.family):
         return Gibbs().step(model, chains, n_sweeps)[0]
-    spins, streams = to_spins(model, chains.states), chains.streams.copy()
+    form, spins, streams = model.family.ising(model.theta), 2 * chains.states - 1, chains.streams.copy()
     row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)
-    system = (plan.rows.pointers, plan.rows.cells, *spin_system(model), n_sweeps)
+    system = (plan.rows.pointers, plan.rows.cells, *spin_system(form), n_sweeps)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
-    draw: Any = kernels.dense_sweeps if model.is_dense else kernels.sparse_sweeps
+    draw: Any = kernels.dense_sweeps if form.graph.is_dense else kernels.sparse_sweeps
     in_slices(
         lambda part: draw(spins[part], streams[part], row_of[part], *system),
         len(spins),
-        n_updates * max(1.0, model.graph.degrees.mean()),
+        n_updates * max(1.0, form.graph.degrees.mean()),
     )
-    return ChainState(from_spins(model, spins), streams, chains.clamped, chains.n_sweeps + n_sweeps)
+    return ChainState((spins > 0).view(np.int8), streams, chains.clamped, chains.n_sweeps + n_sweeps)
 
 
-def _no_chains(model: Model) -> ChainState:
+def _no_chains(model: Model[Family]) -> ChainState:
     n = model.n_variables
     return ChainState(np.zeros((0, n), np.int8), np.zeros((0, 4), np.uint64), np.zeros((0, n), bool), 0)

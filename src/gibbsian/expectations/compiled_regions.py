@@ -21,8 +21,8 @@ from gibbsian.backends.numba.spatial import Shares
 from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
 from gibbsian.backends.parallel import map_in_order, n_threads
-from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.estimate import Estimate
+from gibbsian.expectations.in_spins import is_binary
 from gibbsian.expectations.regions import (
     ForestAround,
     IndependentNeighbours,
@@ -34,9 +34,12 @@ from gibbsian.expectations.regions import (
 )
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
-from gibbsian.models.higher_order import HigherOrderModel
-from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.base import Array, Family, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.products import ProductsFamily
+from gibbsian.models.scopes import spread_over_edges
+from gibbsian.models.variables import Variables
+from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 
 # Samples in a block: long enough for vector code, short enough for the scratch rows of a target to stay in the cache.
@@ -48,19 +51,27 @@ WORTH_A_POOL = 2**18
 # The kernel of cliques keeps a row of samples for each state of the largest one.
 LARGEST_CLIQUE = 12
 
-Kernel = Callable[[int, int, Any, np.ndarray, Shares], None]
+Kernel = Callable[[int, int, Any, Array, Shares], None]
 Prepare = Callable[[slice, int], Any]
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 
-def compiled_plan(model: Any, rule: RegionRule) -> PairwisePlan | CliquePlan | None:
+# plans by the names of the families that they serve
+COMPILED = Registry("compiled plan", "gibbsian.expectations", "COMPILED")
+
+
+def compiled_plan(model: Model[Family], rule: RegionRule) -> PairwisePlan | CliquePlan | None:
     """Return the plan of a model and a rule that kernels serve; None for others."""
-    few = isinstance(rule, IndependentNeighbours) or (isinstance(rule, Neighbourhood) and rule.k == 1)
-    if model.is_pairwise:
-        return PairwisePlan.of(model, rule) if few or isinstance(rule, ForestAround) else None
-    small = model.statistics_are_products and isinstance(model.domain, Domain) and model.order <= LARGEST_CLIQUE
-    return CliquePlan.of(model, rule) if few and small else None
+    if not (name := COMPILED.name_for(model.family)):
+        return None
+    kind: Any = COMPILED.factory(name)
+    return kind.of(model, rule) if kind.serves(model.family, rule) else None
+
+
+def _few(rule: RegionRule) -> bool:
+    """Whether regions are targets, alone or with independent neighbours."""
+    return isinstance(rule, IndependentNeighbours) or (isinstance(rule, Neighbourhood) and rule.k == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +96,16 @@ class _CompiledPlan:
     tied: bool
 
     @classmethod
-    def of(cls, model: Any, rule: RegionRule) -> Self:
+    def of(cls, model: Model[Any], rule: RegionRule) -> Self:
         """Choose the regions."""
         raise NotImplementedError
 
-    def renewed(self, model: Any) -> Self:
+    def renewed(self, model: Model[Family]) -> Self:
         """Choose again where the strengths of the interactions decide."""
         return self.of(model, self.rule) if self.tied else self
 
 
+@COMPILED.register("pairwise")
 @dataclass(frozen=True, eq=False)
 class PairwisePlan(_CompiledPlan):
     """The regions of single variables and of edges; None where the target is its own region."""
@@ -102,35 +114,43 @@ class PairwisePlan(_CompiledPlan):
     pairs: kernels.Forests | None = None
 
     @classmethod
-    def of(cls, model: PairwiseModel, rule: RegionRule) -> Self:
-        """Choose the regions."""
-        if isinstance(rule, Neighbourhood):
-            return cls(model.graph, rule, model.theta.size, tied=False)
-        strengths = model.edge_strengths
-        singles = np.arange(model.n_variables if model.bias else 0)[:, None]
-        nodes, some = _regions(model.graph, rule, singles, strengths)
-        pairs, others = _regions(model.graph, rule, model.graph.edges, strengths)
-        return cls(model.graph, rule, model.theta.size, some or others, nodes, pairs)
+    def serves(cls, family: PairwiseFamily, rule: RegionRule) -> bool:
+        """Say whether kernels do: the moments of spins and of 0/1."""
+        spins = family.variables == Variables.spins(family.graph.n_nodes)
+        return (spins or is_binary(family.variables)) and (_few(rule) or isinstance(rule, ForestAround))
 
-    def statistics(self, model: PairwiseModel, samples: Samples) -> Estimate:
+    @classmethod
+    def of(cls, model: Model[PairwiseFamily], rule: RegionRule) -> Self:
+        """Choose the regions."""
+        graph, n_biases = model.family.graph, model.family.n_biases
+        if isinstance(rule, Neighbourhood):
+            return cls(graph, rule, model.theta.size, tied=False)
+        strengths = np.abs(model.parts.couplings)
+        nodes, some = _regions(graph, rule, np.arange(n_biases)[:, None], strengths)
+        pairs, others = _regions(graph, rule, graph.edges, strengths)
+        return cls(graph, rule, model.theta.size, some or others, nodes, pairs)
+
+    def statistics(self, model: Model[PairwiseFamily], samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
         if not isinstance(self.rule, ForestAround) and (twins := twin("spatial")) is not None:
             return self._on_device(model, samples, twins)
         node_kernel, pair_kernel = self._kernels()
-        parts = [Part(pair_kernel, slice(model.n_biases, model.theta.size))]
-        if model.bias:
-            parts.insert(0, Part(node_kernel, slice(0, model.n_biases)))
+        n_biases = model.family.n_biases
+        parts = [Part(pair_kernel, slice(n_biases, model.theta.size))]
+        if n_biases:
+            parts.insert(0, Part(node_kernel, slice(0, n_biases)))
         return integrate(samples, model, _Preparation(model, samples.states), parts)
 
-    def _on_device(self, model: PairwiseModel, samples: Samples, twins: Any) -> Estimate:
+    def _on_device(self, model: Model[PairwiseFamily], samples: Samples, twins: Any) -> Estimate:
         """Return what `statistics` returns where regions are targets, alone or with independent neighbours."""
-        sums, (spin, _) = samples.running_sums(model.theta.size), model.to_domain(SPIN)
+        sums, n_biases = samples.running_sums(model.theta.size), model.family.n_biases
+        graph, fields, couplings, _ = model.family.ising(model.theta)
         ((_, shares),) = samples.blocks(samples.n_samples)
-        spins = np.where(samples.states == model.domain.high, 1, -1).astype(np.int8)
-        parts = (spin.biases, spin.couplings, self.graph, model.is_dense, model.domain == BINARY)
-        there = twins.Spins(spins, *parts)
-        there.integrate(sums[: model.n_biases], self.nodes or _alone(np.arange(model.n_biases)[:, None]), shares)
-        there.integrate(sums[model.n_biases :], self.pairs or _alone(self.graph.edges), shares)
+        there = twins.Spins(
+            2 * samples.states - 1, fields, couplings, graph, graph.is_dense, is_binary(model.variables)
+        )
+        there.integrate(sums[:n_biases], self.nodes or _alone(np.arange(n_biases)[:, None]), shares)
+        there.integrate(sums[n_biases:], self.pairs or _alone(graph.edges), shares)
         return samples.summarise(sums)
 
     def _kernels(self) -> tuple[Kernel, Kernel]:
@@ -146,15 +166,13 @@ def _over(regions: Any, kernel: Callable[..., None]) -> Kernel:
     return lambda first, last, *rest: kernel(first, last, regions, *rest)
 
 
-def _alone(targets: np.ndarray) -> kernels.Forests:
+def _alone(targets: Array) -> kernels.Forests:
     """Targets that are their own regions: single variables, or all edges in their order."""
     own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
     return kernels.Forests(targets, own, np.zeros(len(targets) + 1, np.int64), *[np.empty(0, np.int64)] * 5)
 
 
-def _regions(
-    graph: Graph, rule: RegionRule, targets: np.ndarray, strengths: np.ndarray
-) -> tuple[kernels.Forests, bool]:
+def _regions(graph: Graph, rule: RegionRule, targets: Array, strengths: Array) -> tuple[kernels.Forests, bool]:
     """Regions of single variables or of the edges, laid out for the kernels, and whether strengths decided."""
     pointers, nodes = csr_targets(targets)
     if isinstance(rule, ForestAround):
@@ -169,7 +187,7 @@ def _regions(
     return kernels.Forests(np.ascontiguousarray(targets), _alone(targets).own, starts, *layout), bool(tied)
 
 
-def _single_members(graph: Graph, targets: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, ...]:
+def _single_members(graph: Graph, targets: Array, members: Array) -> tuple[Array, ...]:
     """Return what `rooted` returns where all variables are joined and each region has one member beside its target."""
     links = graph.matrix(np.arange(graph.n_edges)).astype(np.int64)[members[:, None], targets]
     none = np.full_like(members, -1)
@@ -179,54 +197,61 @@ def _single_members(graph: Graph, targets: np.ndarray, members: np.ndarray) -> t
 class _Preparation:
     """Turns a block of samples into spins and their fields, by variable, in memory that is used again."""
 
-    def __init__(self, model: PairwiseModel, states: np.ndarray):
-        self.spin_model, _ = model.to_domain(SPIN)
-        self.binary, self.high, self.states = model.domain == BINARY, model.domain.high, states
-        self.biases, self.couplings = self.spin_model.biases, self.spin_model.couplings
-        self.buffers: dict[tuple[int, int], np.ndarray] = {}
+    def __init__(self, model: Model[PairwiseFamily], states: Array):
+        self.form, self.binary, self.states = model.family.ising(model.theta), is_binary(model.variables), states
+        graph, _, couplings, _ = self.form
+        self.matrix = graph.matrix(couplings) if graph.is_dense else None
+        self.buffers: dict[tuple[int, int], Array] = {}
 
     def __call__(self, rows: slice, number: int) -> kernels.Spins:
         n_samples = rows.stop - rows.start
+        graph, biases, couplings, _ = self.form
         if (number, n_samples) not in self.buffers:  # fresh memory costs as much as the fields
-            self.buffers[number, n_samples] = np.empty((2, self.spin_model.n_variables, n_samples))
+            self.buffers[number, n_samples] = np.empty((2, graph.n_nodes, n_samples))
         spins, fields = self.buffers[number, n_samples]
-        kernels.fill_by_variable(spins, self.states[rows], self.high, -1.0, 1.0)
-        self._fill_fields(fields, spins)
-        return kernels.Spins(self.couplings, spins, fields, self.binary)
-
-    def _fill_fields(self, fields: np.ndarray, spins: np.ndarray) -> None:
-        if self.spin_model.is_dense:
-            np.matmul(self.spin_model.coupling_matrix, spins, out=fields)
-            fields += self.biases[:, None]
+        kernels.fill_by_variable(spins, self.states[rows], 1, -1.0, 1.0)
+        if self.matrix is not None:
+            np.matmul(self.matrix, spins, out=fields)
+            fields += biases[:, None]
         else:
-            indptr, heads, edge_of = self.spin_model.graph.csr
-            kernels.fill_fields(fields, spins, self.biases, indptr, heads, self.couplings[edge_of])
+            indptr, heads, edge_of = graph.csr
+            kernels.fill_fields(fields, spins, biases, indptr, heads, couplings[edge_of])
+        return kernels.Spins(couplings, spins, fields, self.binary)
 
 
+@COMPILED.register("products")
 @dataclass(frozen=True, eq=False)
 class CliquePlan(_CompiledPlan):
     """The members of each clique's region beside the clique: neighbours, no two of which share a clique."""
 
-    starts: np.ndarray
-    members: np.ndarray
+    starts: Array
+    members: Array
 
     @classmethod
-    def of(cls, model: HigherOrderModel, rule: RegionRule) -> Self:
+    def serves(cls, family: ProductsFamily, rule: RegionRule) -> bool:
+        """Say whether kernels do: of all variables with the same two scores, in cliques that are not too large."""
+        alike = family.variables.two_valued and len(set(family.variables.scores or ())) == 1
+        return alike and _few(rule) and family.scopes.sizes.max(initial=0) <= LARGEST_CLIQUE
+
+    @classmethod
+    def of(cls, model: Model[ProductsFamily], rule: RegionRule) -> Self:
         """Choose the regions, by YU20 Algorithm 1 where they are more than the cliques."""
-        starts, members, tied = np.zeros(len(model.cliques) + 1, np.int64), np.empty(0, np.int64), False
+        graph, scopes = model.family.graph, model.family.scopes
+        starts, members, tied = np.zeros(len(scopes) + 1, np.int64), np.empty(0, np.int64), False
         if isinstance(rule, IndependentNeighbours):
-            starts, members, tied = independent_sets(model.graph, *model.clique_csr, model.edge_strengths)
-        return cls(model.graph, rule, model.theta.size, tied, starts, members)
+            strengths = spread_over_edges(graph, scopes, model.family.log_odds(model.theta) / 2)
+            starts, members, tied = independent_sets(graph, *scopes.csr, strengths)
+        return cls(graph, rule, model.theta.size, tied, starts, members)
 
-    def statistics(self, model: HigherOrderModel, samples: Samples) -> Estimate:
+    def statistics(self, model: Model[ProductsFamily], samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        starts, members = self.starts, self.members
-        low, high = float(model.domain.low), float(model.domain.high)  # type: ignore[union-attr]
-        cliques = (*model.clique_csr, *model.membership, model.theta)
+        starts, members, scopes = self.starts, self.members, model.family.scopes
+        low, high = model.variables.levels[0].tolist()
+        cliques = (*scopes.csr, *scopes.membership, model.theta)
 
-        def prepare(rows: slice, number: int) -> tuple[np.ndarray, ...]:
+        def prepare(rows: slice, number: int) -> tuple[Array, ...]:
             values = np.empty((model.n_variables, rows.stop - rows.start))
-            kernels.fill_by_variable(values, samples.states[rows], high, low, high)
+            kernels.fill_by_variable(values, samples.states[rows], 1, low, high)
             return *cliques, values
 
         part = Part(
@@ -243,7 +268,7 @@ class Part(NamedTuple):
     places: slice
 
 
-def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part]) -> Estimate:
+def integrate(samples: Samples, model: Model[Family], prepare: Prepare, parts: list[Part]) -> Estimate:
     """Return the mean statistics over the samples with their standard errors.
 
     Parameters
@@ -263,7 +288,7 @@ def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part
     pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places, n_cuts)]
     for batch in _batches(samples, model, prepare):
 
-        def run(piece: tuple[Kernel, np.ndarray, int, int], batch: list[tuple[Any, Shares]] = batch) -> None:
+        def run(piece: tuple[Kernel, Array, int, int], batch: list[tuple[Any, Shares]] = batch) -> None:
             kernel, own_sums, first, last = piece
             for system, shares in batch:
                 kernel(first, last, system, own_sums, shares)
@@ -272,7 +297,7 @@ def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part
     return samples.summarise(sums)
 
 
-def _batches(samples: Samples, model: Model, prepare: Prepare) -> Iterator[list[tuple[Any, Shares]]]:
+def _batches(samples: Samples, model: Model[Family], prepare: Prepare) -> Iterator[list[tuple[Any, Shares]]]:
     """Prepared blocks of samples, as many at a time as may be held."""
     n = model.n_variables
     size = min(max(BATCH_CELLS // n, LEAST_SAMPLES), MOST_SAMPLES, samples.n_samples)

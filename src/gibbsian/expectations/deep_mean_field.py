@@ -19,12 +19,12 @@ import numpy as np
 from gibbsian.backends.device import library_of
 from gibbsian.errors import MissingValuesError
 from gibbsian.expectations.convergence import sweep
-from gibbsian.models.family import StackParts, Units
+from gibbsian.models.base import StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.settings import check, declared, number, whole
 
 
-class Posterior(NamedTuple):
+class MeanFieldPosterior(NamedTuple):
     """Independent hidden units that stand for ``P(h | v)``, row by row.
 
     Parameters
@@ -70,7 +70,7 @@ class DeepMeanField:
 
     def __call__(
         self, family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray | None = None
-    ) -> Posterior:
+    ) -> MeanFieldPosterior:
         """Return the independent hidden units nearest to the posterior of rows.
 
         Parameters
@@ -99,7 +99,7 @@ class DeepMeanField:
         even, odd = family.sides
         places = (*odd, *(even[1:] if missing is None else even))
         rounds, change = (self._settle if library is np else self._settle_there)(update, places, means)
-        return Posterior(tuple(means), tuple(fields), rounds, change, missing)
+        return MeanFieldPosterior(tuple(means), tuple(fields), rounds, change, missing)
 
     def _settle(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, float]:
         """Update until no mean moves; return the rounds, and the largest change in the last."""
@@ -144,7 +144,7 @@ def upward_means(family: StackFamily, parts: StackParts, v: np.ndarray) -> list[
     return means
 
 
-def log_weight_bound(family: StackFamily, parts: StackParts, posterior: Posterior) -> np.ndarray:
+def log_weight_bound(family: StackFamily, parts: StackParts, posterior: MeanFieldPosterior) -> np.ndarray:
     """Return ``-F(v)`` of each row: a lower bound on ``log P(v) + log Z``, exact with one hidden layer."""
     means = [np.asarray(part, dtype=np.float64) for part in posterior.means]
     visible, *hidden = family.layers

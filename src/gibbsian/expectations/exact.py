@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.inference.posterior import Posterior, posterior_of
-from gibbsian.models import Model
+from gibbsian.inference.posterior import Posterior, posterior
+from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.settings import check, declared, number, positional
 
 
@@ -24,7 +25,7 @@ class Exact:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = gb.expectations.Exact()
     >>> estimate, _ = expectation(model, None)
     >>> estimate.value.round(4), estimate.stderr
@@ -38,11 +39,13 @@ class Exact:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Rebuilt[Engine]:
+    def init(self, model: Model[Family], data: Dataset | None, rng: np.random.Generator) -> Rebuilt[Engine]:
         """Choose the engine, once for all parameters."""
         return Rebuilt(plan_exact(model.family, max_seconds=self.max_seconds))
 
-    def __call__(self, model: Model, state: Rebuilt[Engine] | None = None) -> tuple[Estimate, Rebuilt[Engine]]:
+    def __call__(
+        self, model: Model[ExponentialFamily], state: Rebuilt[Engine] | None = None
+    ) -> tuple[Estimate, Rebuilt[Engine]]:
         """Return the expectation."""
         plan = self.init(model, None, np.random.default_rng(0)) if state is None else state
         answers = plan.value.at(model.theta)
@@ -50,14 +53,20 @@ class Exact:
 
 
 class ExactRows(NamedTuple):
-    """The rows, and those of them that lack cells bound to the family; None where none does."""
+    """The statistics of complete rows, the weights of the others, and these bound to the family; None without any."""
 
-    rows: ClampedRows
+    constant: Floats
+    weights: Floats
     posterior: Posterior | None
 
 
 @CLAMPED.register("exact")
-@EXACT_CLAMPED.register("exponential-family")
+@EXACT_CLAMPED.register("pairwise")
+@EXACT_CLAMPED.register("products")
+@EXACT_CLAMPED.register("tables")
+@EXACT_CLAMPED.register("potentials")
+@EXACT_CLAMPED.register("quadrature")
+@EXACT_CLAMPED.register("full-span")
 @declared(frozen=True)
 class ClampedExact:
     """The exact expectation given the present cells, with the mean log-evidence.
@@ -69,7 +78,7 @@ class ClampedExact:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import ClampedExact
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = ClampedExact()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
@@ -84,19 +93,19 @@ class ClampedExact:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Rebuilt[ExactRows]:
+    def init(self, model: Model[ExponentialFamily], data: Dataset, rng: np.random.Generator) -> Rebuilt[ExactRows]:
         """Prepare what does not depend on the parameters."""
-        rows = ClampedRows.of(model, data)
-        bound = None if rows.data is None else posterior_of(model, rows.data, self.max_seconds)
-        return Rebuilt(ExactRows(rows, bound))
+        rows, bound = ClampedRows.of(model, data), None
+        if rows.data is not None:
+            bound = posterior(model.family, rows.data.states, rows.data.missing, self.max_seconds)
+        return Rebuilt(ExactRows(rows.constant, rows.shares, bound))
 
-    def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
+    def __call__(self, model: Model[Family], state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
         """Return the expectation; its part `log_partition` is the mean log-evidence of the rows."""
-        rows, bound = state.value
-        statistics = rows.constant
+        statistics, weights, bound = state.value
         value = float(model.theta @ statistics)
         if bound is not None:
-            log_evidence, expected = bound.expect(model.theta, rows.shares)
-            value += float(rows.shares @ log_evidence)
+            log_evidence, expected = bound.expect(model.theta, weights)
+            value += float(weights @ log_evidence)
             statistics = statistics + expected
         return Estimate(statistics, parts={"log_partition": Estimate(value)}), state

@@ -1,36 +1,65 @@
-"""The expectations of a 0/1 model, taken through its spins."""
+"""Products of spins and of 0/1: the same distribution has either for its statistics, and each is a sum of the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from gibbsian.data import Dataset
-from gibbsian.domain import BINARY, SPIN
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Expectation, Rebuilt
-from gibbsian.models import Model
+from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model, keeps
+from gibbsian.models.scopes import Scope, Scopes
+from gibbsian.models.variables import Variables, VariablesOf
+
+
+@runtime_checkable
+class Products(Protocol):
+    """A family whose statistics are products of the scores of variables."""
+
+    @property
+    def scopes(self) -> Scopes:
+        """The variables of each product."""
+
+    def recode(self, theta: Array, variables: VariablesOf) -> tuple[Model[DiscreteFamily], float]:
+        """Return the same distribution of codes with other scores, and the constant in the log-weight."""
+
+
+def products_of(family: Family, first: Array, second: Array) -> Array | None:
+    """Return the codes of the products of the scores of rows, whose statistics are the products of those of both.
+
+    None where statistics are no products of spins or of 0/1.
+    """
+    known = keeps(family, Products)
+    if known and family.variables == Variables.spins(len(family.variables)):
+        return (first == second).view(np.int8)
+    return first & second if known and is_binary(family.variables) else None
+
+
+def is_binary(variables: Variables) -> bool:
+    """Say whether all scores are 0 and 1."""
+    return variables == Variables.binary(len(variables))
 
 
 class InSpinsState(NamedTuple):
     """The state of the expectation inside, and the map of its means; None where nothing is converted."""
 
-    inner: Any
+    inner: object
     mixing: Rebuilt[csr_array | None]
 
 
 @dataclass(frozen=True)
 class InSpins:
-    """Take the expectations of a two-valued product model as those of the same distribution over -1/+1.
+    """Take the expectations of products of 0/1 from those of products of spins.
 
     An estimator of ``E[x_i x_j]`` over 0/1 is not that over -1/+1 in other words: the latter mixes in its own estimates
     of the means, from regions of their own. Through this, learning by moment matching ends at the same distribution in
-    either coding, that of the papers. Standard errors are upper bounds. Models that are not products of 0/1 are left
+    either coding, that of the papers. Standard errors are upper bounds. Statistics that are no products of 0/1 are left
     alone.
 
     Parameters
@@ -41,15 +70,13 @@ class InSpins:
 
     expectation: Expectation
 
-    def init(self, model: Any, data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
-        """Convert model and data and prepare the expectation inside."""
+    def init(self, model: Model[DiscreteFamily], data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
+        """Prepare the expectation inside, and the map of its means."""
         inside = _in_spins(model)
-        if inside is model:
-            return InSpinsState(self.expectation.init(model, data, rng), Rebuilt(None))
-        inner = self.expectation.init(inside, None if data is None else data.convert("spin"), rng)
-        return InSpinsState(inner, Rebuilt(_mixing(model.products, inside.products)))
+        mixing = None if inside is model else _mixing(model.family.scopes, inside.family.scopes)
+        return InSpinsState(self.expectation.init(inside, data, rng), Rebuilt(mixing))
 
-    def __call__(self, model: Model, state: InSpinsState) -> tuple[Estimate, InSpinsState]:
+    def __call__(self, model: Model[ExponentialFamily], state: InSpinsState) -> tuple[Estimate, InSpinsState]:
         """Return the expected statistics of the model in its own coding."""
         estimate, inner = self.expectation(_in_spins(model), state.inner)
         mixing = state.mixing.value
@@ -65,20 +92,20 @@ class InSpins:
         if inside is None:
             return None
 
-        def restart(model: Model, state: InSpinsState, rows: Dataset) -> InSpinsState:
-            own = rows if state.mixing.value is None else rows.convert("spin")
-            return state._replace(inner=inside(_in_spins(model), state.inner, own))
+        def restart(model: Model[Family], state: InSpinsState, rows: Dataset) -> InSpinsState:
+            return state._replace(inner=inside(_in_spins(model), state.inner, rows))
 
         return restart
 
 
-def _in_spins(model: Any) -> Any:
-    """A product model over 0/1 as spins; any other as it is."""
-    binary = model.statistics_are_products and model.domain == BINARY
-    return model.to_domain(SPIN)[0] if binary else model
+def _in_spins(model: Model[Family]) -> Model[Any]:
+    """The same distribution with products of spins for those of 0/1; any other as it is."""
+    if keeps(model.family, Products) and is_binary(model.variables):
+        return model.family.recode(model.theta, Variables.spins)[0]
+    return model
 
 
-def _mixing(wanted: Sequence[tuple[int, ...]], given: Sequence[tuple[int, ...]]) -> csr_array:
+def _mixing(wanted: Sequence[Scope], given: Sequence[Scope]) -> csr_array:
     """Return ``2^-k`` at the subsets of each product of k: with ``b = (1 + s) / 2`` it is the mean over them all."""
     place = {product: number for number, product in enumerate(given)}
     subsets = [

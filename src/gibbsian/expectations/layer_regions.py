@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.models.family import StackParts
+from gibbsian.models.base import StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import GaussianUnits, columns_of, value_tables
 
@@ -63,7 +63,7 @@ def pair_products(family: StackFamily, parts: StackParts, values: Sequence[np.nd
 class _Side(NamedTuple):
     """A layer, its values and its fields, row by row."""
 
-    layer: Any
+    layer: Units
     values: np.ndarray
     fields: np.ndarray
 
@@ -117,6 +117,6 @@ def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray
     return centres[:, None] + widths[:, None, None] * nodes[:, None], np.log(weights) + nodes**2 / 2
 
 
-def _units(layer: Any) -> list[tuple[slice, Any]]:
+def _units(layer: Units) -> list[tuple[slice, Units]]:
     """The units of a layer as layers of one unit, with their columns."""
     return [(at, layer.take(np.array([unit]))) for unit, at in enumerate(columns_of(layer))]

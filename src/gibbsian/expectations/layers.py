@@ -14,15 +14,15 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
-from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior, log_weight_bound
-from gibbsian.inference.layer_missing import LayerRowSums, check_discrete, incomplete_states
-from gibbsian.models.family import Model
+from gibbsian.expectations.deep_mean_field import DeepMeanField, MeanFieldPosterior, log_weight_bound
+from gibbsian.inference.posterior import split_rows
+from gibbsian.models.base import Model
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import spread, values_of
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.layers.units import spread
 from gibbsian.resources import row_blocks
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
 # Steps of the chains that fill what is out of reach: as many again are left aside before, and rows share the chains.
@@ -32,13 +32,15 @@ ROWS_AT_ONCE = 1024
 _BLOCK = 1000
 
 
-def mean_field_posterior(model: Model[StackFamily], data: Dataset, block: slice, updates: DeepMeanField) -> Posterior:
+def mean_field_posterior(
+    model: Model[StackFamily], data: Dataset, block: slice, updates: DeepMeanField
+) -> MeanFieldPosterior:
     """Return independent hidden units that stand for the posterior of some states; missing cells are hidden too."""
     states, missing, visible = data.states[block], None, model.family.layers[0]
     if data.missing is not None and data.missing[block].any():
         missing = spread(visible, data.missing[block])
         states = np.where(data.missing[block], states.dtype.type(0), states)
-    return updates(model.family, model.parts, values_of(visible, states), missing)
+    return updates(model.family, model.parts, visible.encode(states), missing)
 
 
 def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: DeepMeanField | None = None) -> np.ndarray:
@@ -53,12 +55,12 @@ def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: Deep
 
 def recognition_bounds(
     network: Model[BeliefNetworkFamily],
-    states: np.ndarray,
+    codes: np.ndarray,
     n_samples: int = 100,
     rng: RandomState = None,
     common: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each state, a lower bound in expectation, and its error.
+    """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each row, a lower bound in expectation, and its error.
 
     The hidden units h_k are drawn by recognition, Q. One draw would give the variational bound in
     expectation; the more draws, the nearer to ``log P(v) + log Z``.
@@ -67,23 +69,23 @@ def recognition_bounds(
     ----------
     network : Model of a BeliefNetworkFamily
         The network.
-    states : ndarray of shape (n_states, n_units)
-        Visible states, none missing.
+    codes : ndarray of shape (n_rows, n_units)
+        Visible rows, none missing.
     n_samples : int
         Draws K, at least 2: their spread gives the error.
     rng : None, int or Generator
         Source of randomness.
     common : bool
-        Use the same random numbers for every state: what is found for one then does not depend on the others, but the
+        Use the same random numbers for every row: what is found for one then does not depend on the others, but the
         errors do not average out.
     """
     check_whole_number("n_samples", n_samples, least=2)
     generator = as_generator(rng)
     seed = draw_seed(generator)
-    logs = np.empty((len(states), n_samples))
+    logs = np.empty((len(codes), n_samples))
     family, theta = network.family, network.theta
-    for block in row_blocks(len(states), n_samples * max(layer.width for layer in family.layers)):
-        v = values_of(family.layers[0], states[block])
+    for block in row_blocks(len(codes), n_samples * max(layer.width for layer in family.layers)):
+        v = family.layers[0].encode(codes[block])
         numbers: Any = _CommonNumbers(seeded(seed), len(v)) if common else generator
         values = family.draw_up(theta, np.repeat(v, n_samples, axis=0), numbers)
         logs[block] = (family.log_joint(theta, values) - family.log_recognition(theta, values)).reshape(-1, n_samples)
@@ -113,24 +115,21 @@ def expected_layers(
 
     Exact where the sum is in reach, else by `N_STEPS` steps of block Gibbs sampling with the present cells clamped.
     """
-    holes, states = incomplete_states(data), data.states
-    family, layer = model.family, model.family.layers[0]
-    if holes.size:
-        check_discrete(layer.take(np.flatnonzero(np.any(data.missing, axis=0))))
-        states = np.where(np.asarray(data.missing), states.dtype.type(0), states)
-    visible = values_of(layer, states)
+    family, layer, holes = model.family, model.family.layers[0], data.holes
+    visible = layer.encode(np.where(holes, data.states.dtype.type(0), data.states))
     hidden = family.means(model.parts, 1, [visible, None])
-    if not holes.size:
+    incomplete = np.flatnonzero(holes.any(axis=1))
+    if not incomplete.size:
         return visible, hidden
-    sums, missing = LayerRowSums(model), np.asarray(data.missing)
-    near = np.array([sums.in_reach(missing[state]) for state in holes])
-    for state in holes[near]:
-        visible[state], hidden[state] = sums.means(data.states[state], missing[state])
-    far = holes[~near]
-    for start in range(0, len(far), ROWS_AT_ONCE):
-        block = far[start : start + ROWS_AT_ONCE]
-        gaps = spread(layer, missing[block])
-        visible[block], hidden[block] = _sampled_means(model, visible[block], gaps, rng)
+    light, together, heavy = split_rows(family, data.states[incomplete], holes[incomplete])
+    if len(light):
+        sides = np.split(together.cell_probabilities(model.theta), [layer.width], axis=1)
+        visible[incomplete[light]], hidden[incomplete[light]] = (
+            2.0 * side - 1.0 if units.kind == "spin" else side for units, side in zip(family.layers, sides, strict=True)
+        )
+    for start in range(0, len(heavy), ROWS_AT_ONCE):
+        block = incomplete[heavy[start : start + ROWS_AT_ONCE]]
+        visible[block], hidden[block] = _sampled_means(model, visible[block], spread(layer, holes[block]), rng)
     return visible, hidden
 
 

@@ -14,15 +14,15 @@ import numpy as np
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, spin_system
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
-from gibbsian.inference.cut_sets import factorised_statistics, to_spins
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.inference.cut_sets import factorised_statistics
+from gibbsian.models.base import Array, DiscreteFamily, Family, Model
 from gibbsian.models.factors import FactorGraph
+from gibbsian.models.ising import IsingFamily, is_ising
 from gibbsian.resources import row_blocks
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, declared, flag, number, whole
@@ -32,16 +32,15 @@ from gibbsian.startup import logsumexp, softmax
 class FreeCells(NamedTuple):
     """Rows, the cells of each that Q is a distribution of, and what each row counts for."""
 
-    states: np.ndarray
-    pointers: np.ndarray
-    cells: np.ndarray
-    shares: np.ndarray
+    states: Array
+    pointers: Array
+    cells: Array
+    shares: Array
 
     @classmethod
-    def all_of(cls, model: Model) -> FreeCells:
-        """Return one row whose cells are all free."""
-        n = model.n_variables
-        return cls(model.domain.from_codes(np.zeros((1, n), np.int64)), np.array([0, n]), np.arange(n), np.ones(1))
+    def all_of(cls, n: int) -> FreeCells:
+        """Return one row of n cells that are all free."""
+        return cls(np.zeros((1, n), np.int8), np.array([0, n]), np.arange(n), np.ones(1))
 
     @classmethod
     def of(cls, rows: ClampedRows) -> FreeCells:
@@ -51,11 +50,11 @@ class FreeCells(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Spins' means with free cells filled in, the cells' fields, the rows' entropies, and how the sweeps ended."""
+    """The means of spins with free cells filled in, their fields, the rows' entropies, and how the sweeps ended."""
 
-    means: np.ndarray
-    fields: np.ndarray
-    entropies: np.ndarray
+    means: Array
+    fields: Array
+    entropies: Array
     n_sweeps: int
     change: float
 
@@ -63,9 +62,9 @@ class Solution(NamedTuple):
 class Settled(NamedTuple):
     """What all rows add to the statistics, the mean entropy of their Q, its fields, and how it settled."""
 
-    statistics: np.ndarray
+    statistics: Array
     entropy: float
-    fields: np.ndarray
+    fields: Array
     n_sweeps: int
     change: float
 
@@ -74,7 +73,7 @@ class FactorisedState(NamedTuple):
     """The rows, and the Q of their missing cells: fields of spins (means are their tanh), or logits of many values."""
 
     rows: Rebuilt[ClampedRows]
-    fields: np.ndarray
+    fields: Array
 
 
 @EXPECTATIONS.register("mean-field", consistent=False, sampled=False)
@@ -90,7 +89,7 @@ class MeanField:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.3])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.5, 0.0], [0.3])
     >>> expectation = gb.expectations.MeanField()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> truth = gb.inference.exact(model)
@@ -112,16 +111,16 @@ class MeanField:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> np.ndarray:
+    def init(self, model: Model[DiscreteFamily], data: Dataset | None, rng: np.random.Generator) -> Array:
         """Start Q near the uniform distribution, several times, and keep the best; `data` is not used."""
-        rows = FreeCells.all_of(model)
-        starts = START_SCALE * rng.standard_normal((self.n_init, _n_fields(model, rows.cells)))
+        rows = FreeCells.all_of(model.n_variables)
+        starts = START_SCALE * rng.standard_normal((self.n_init, _n_fields(model.family, rows.cells)))
         ends = [settle(model, rows, start, self.max_iter, self.tol) for start in starts]
         return max(ends, key=lambda end: _bound(model, end.statistics, end.entropy)).fields
 
-    def __call__(self, model: Model, state: np.ndarray) -> tuple[Estimate, np.ndarray]:
+    def __call__(self, model: Model[DiscreteFamily], state: Array) -> tuple[Estimate, Array]:
         """Return the expectation under Q and where Q has come to."""
-        settled = settle(model, FreeCells.all_of(model), state, self.max_iter, self.tol)
+        settled = settle(model, FreeCells.all_of(model.n_variables), state, self.max_iter, self.tol)
         notes = ending("mean field", settled.n_sweeps, settled.change, self.max_iter, self.tol, self.warn)
         return _estimate(model, settled.statistics, settled.entropy, notes), settled.fields
 
@@ -144,7 +143,7 @@ class ClampedMeanField:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import ClampedMeanField
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = ClampedMeanField()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
@@ -158,12 +157,12 @@ class ClampedMeanField:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> FactorisedState:
+    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> FactorisedState:
         """Start Q near the uniform distribution."""
         rows = ClampedRows.of(model, data)
-        return FactorisedState(Rebuilt(rows), START_SCALE * rng.standard_normal(_n_fields(model, rows.cells)))
+        return FactorisedState(Rebuilt(rows), START_SCALE * rng.standard_normal(_n_fields(model.family, rows.cells)))
 
-    def __call__(self, model: Model, state: FactorisedState) -> tuple[Estimate, FactorisedState]:
+    def __call__(self, model: Model[Any], state: FactorisedState) -> tuple[Estimate, FactorisedState]:
         """Lower the free energy from where the last call left Q, and return the expectation under Q."""
         rows = state.rows.value
         settled = Settled(np.zeros_like(model.theta), 0.0, state.fields, 0, 0.0)
@@ -175,8 +174,8 @@ class ClampedMeanField:
 
 
 def mean_field_evidence(
-    model: PairwiseModel, data: Dataset, rng: RandomState = None, max_iter: int = 1000, tol: float = 1e-10
-) -> np.ndarray:
+    model: Model[Any], data: Dataset, rng: RandomState = None, max_iter: int = 1000, tol: float = 1e-10
+) -> Array:
     """Return for each state a lower bound on its log-weight summed over the missing cells, minus YK15's free energy."""
     if data.missing is None:
         return model.log_weights(data.states)
@@ -184,73 +183,74 @@ def mean_field_evidence(
     pointers = np.concatenate([[0], np.cumsum(data.missing.sum(axis=1))])
     # a field for each variable, the same in every row, so that equal rows have equal bounds
     fields = START_SCALE * as_generator(rng).standard_normal(model.n_variables)[cells]
-    solution = solve(model, FreeCells(data.states, pointers, cells, data.weights), fields, max_iter, tol)
-    domain = model.domain
-    means = domain.low + domain.gap * (solution.means + 1.0) / 2.0
-    first, second = model.graph.edges.T
-    weights = means @ model.biases
-    for block in row_blocks(data.n_states, model.graph.n_edges):
-        weights[block] += (means[block, first] * means[block, second]) @ model.couplings
+    rows = FreeCells(data.states, pointers, cells, data.weights)
+    solution = solve(model.family, model.theta, rows, fields, max_iter, tol)
+    form, means = model.family.ising(model.theta), solution.means
+    first, second = form.graph.edges.T
+    weights = form.constant + means @ form.fields
+    for block in row_blocks(data.n_states, form.graph.n_edges):
+        weights[block] += (means[block, first] * means[block, second]) @ form.couplings
     return weights + solution.entropies
 
 
-def _bound(model: Model, statistics: np.ndarray, entropy: float) -> float:
+def _bound(model: Model[Family], statistics: Array, entropy: float) -> float:
     """Minus the free energy of Q."""
     return float(model.theta @ statistics) + entropy
 
 
-def _estimate(model: Model, statistics: np.ndarray, entropy: float, notes: dict[str, Any]) -> Estimate:
+def _estimate(model: Model[Any], statistics: Array, entropy: float, notes: dict[str, Any]) -> Estimate:
     bound = _bound(model, statistics, entropy)
     return Estimate(statistics, None, {"log_partition": Estimate(bound, None), "free_energy": -bound, **notes})
 
 
-def _n_fields(model: Model, cells: np.ndarray) -> int:
+def _n_fields(family: DiscreteFamily, cells: Array) -> int:
     """How many numbers the Q of some cells has."""
-    return len(cells) if model.is_pairwise else int(model.domain.cardinalities(model.n_variables)[cells].sum())
+    return len(cells) if is_ising(family) else int(np.array(family.variables.sizes)[cells].sum())
 
 
-def settle(model: Any, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Settled:
+def settle(model: Model[DiscreteFamily], rows: FreeCells, fields: Array, max_iter: int, tol: float) -> Settled:
     """Lower the free energy of all rows from the Q with these fields."""
-    if isinstance(model.domain, Continuum):
+    family, theta = model.family, model.theta
+    if family.variables.real:
         raise ArgumentError("mean field has no formula for continuous variables", "use 'exact' or 'monte-carlo'")
-    if not model.is_pairwise:
-        return _row_by_row(model, rows, fields, max_iter, tol)
-    solution = solve(model, rows, fields, max_iter, tol)
-    statistics = factorised_statistics(model, solution.means, rows.shares)
-    return Settled(
-        statistics, float(rows.shares @ solution.entropies), solution.fields, solution.n_sweeps, solution.change
-    )
+    if not is_ising(family):
+        return _row_by_row(family, theta, rows, fields, max_iter, tol)
+    means, fields, entropies, n_sweeps, change = solve(family, theta, rows, fields, max_iter, tol)
+    statistics = factorised_statistics(family, means, rows.shares)
+    return Settled(statistics, float(rows.shares @ entropies), fields, n_sweeps, change)
 
 
-def solve(model: PairwiseModel, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Solution:
+def solve(family: IsingFamily, theta: Array, rows: FreeCells, fields: Array, max_iter: int, tol: float) -> Solution:
     """Lower the free energy of each row of spins."""
-    means, own = to_spins(model, rows.states).astype(np.float64), fields.copy()
+    form, means, own = family.ising(theta), 2.0 * rows.states - 1.0, fields.copy()
     row = np.repeat(np.arange(len(means)), np.diff(rows.pointers))
     means[row, rows.cells] = np.tanh(fields)
-    lower: Any = kernels.dense_mean_field if model.is_dense else kernels.sparse_mean_field
-    system = (rows.cells, *spin_system(model), max_iter, tol)
+    lower: Any = kernels.dense_mean_field if form.graph.is_dense else kernels.sparse_mean_field
+    system = (rows.cells, *spin_system(form), max_iter, tol)
     ends = in_slices(
         lambda part: lower(means[part], own, rows.pointers[part.start : part.stop + 1], *system),
         len(means),
-        float(len(own)) * max(1.0, model.graph.degrees.mean()) * 4.0,
+        float(len(own)) * max(1.0, form.graph.degrees.mean()) * 4.0,
     )
     entropies, changes, sweeps = map(np.concatenate, zip(*ends, strict=True))
     return Solution(means, own, entropies, int(sweeps.max(initial=0)), float(changes.max(initial=0.0)))
 
 
-def _row_by_row(model: Model, rows: FreeCells, logits: np.ndarray, max_iter: int, tol: float) -> Settled:
-    """Mean field on each row's model of its free cells."""
-    statistics, entropy, change, n_sweeps, ends = np.zeros_like(model.theta), 0.0, 0.0, 0, []
-    sizes = model.domain.cardinalities(model.n_variables)
+def _row_by_row(
+    family: DiscreteFamily, theta: Array, rows: FreeCells, logits: Array, max_iter: int, tol: float
+) -> Settled:
+    """Mean field on the distribution of each row's free cells."""
+    statistics, entropy, change, n_sweeps, ends = np.zeros_like(theta), 0.0, 0.0, 0, []
+    sizes = np.array(family.variables.sizes)
     starts = np.concatenate([[0], np.cumsum(sizes[rows.cells])])[rows.pointers]
     for row, share in enumerate(rows.shares):
         free = rows.cells[rows.pointers[row] : rows.pointers[row + 1]]
-        present = np.setdiff1d(np.arange(model.n_variables), free)
-        given = model.given(present, model.domain.to_codes(rows.states[row])[present])
-        rest, _ = given.at(model.theta)
-        q = IndependentFactors(rest.factors(), logits[starts[row] : starts[row + 1]])
+        present = np.setdiff1d(np.arange(sizes.size), free)
+        given = family.given(present, rows.states[row][present])
+        rest, _ = given.parameters(theta)
+        q = IndependentFactors(given.family.factors(rest), logits[starts[row] : starts[row + 1]])
         sweeps, last = q.settle(max_iter, tol)
-        statistics += share * given.statistics(rest.statistics_from(q.marginal))
+        statistics += share * given.statistics(given.family.statistics_from(q.marginal))
         entropy += share * q.entropy
         change, n_sweeps = max(change, last), max(n_sweeps, sweeps)
         ends.append(q.logits)
@@ -268,7 +268,7 @@ class IndependentFactors:
         Log-probabilities of the values of all variables, up to a constant for each; copied.
     """
 
-    def __init__(self, factors: FactorGraph, logits: np.ndarray):
+    def __init__(self, factors: FactorGraph, logits: Array):
         self.factors = factors
         self.logits = np.array(logits)
         self._own = views(self.logits, factors.cardinalities.tolist())
@@ -291,7 +291,7 @@ class IndependentFactors:
         self._probabilities[i] = probabilities
         return change
 
-    def _expected_table(self, number: int, kept: int) -> np.ndarray:
+    def _expected_table(self, number: int, kept: int) -> Array:
         """Mean log-weight of a factor for each value of one of its variables."""
         factor = self.factors.factors[number]
         table = factor.table
@@ -300,6 +300,6 @@ class IndependentFactors:
                 table = np.tensordot(table, self._probabilities[factor.nodes[axis]], axes=(axis, 0))
         return table
 
-    def marginal(self, nodes: tuple[int, ...]) -> np.ndarray:
+    def marginal(self, nodes: tuple[int, ...]) -> Array:
         """Return the joint probabilities of some variables."""
         return reduce(np.multiply.outer, [self._probabilities[i] for i in nodes])

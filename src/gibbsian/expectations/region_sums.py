@@ -18,8 +18,9 @@ from gibbsian.expectations.regions import Region, Target
 from gibbsian.graphs import Graph
 from gibbsian.inference import Planar
 from gibbsian.inference.planar.kasteleyn import is_planar
+from gibbsian.models.base import Array
 from gibbsian.models.factors import FactorGraph, Table
-from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.resources import format_bytes
 
 # Cells of the largest table for one sample; beyond, the sum takes seconds a sample.
@@ -88,9 +89,7 @@ def _connected_part(graph: FactorGraph, target: Target, region: Region) -> dict[
     return links
 
 
-def _elimination_order(
-    links: dict[int, set[int]], target: Target, cardinalities: np.ndarray
-) -> tuple[tuple[int, ...], int]:
+def _elimination_order(links: dict[int, set[int]], target: Target, cardinalities: Array) -> tuple[tuple[int, ...], int]:
     """Take the variable whose table is smallest, again and again; targets stay to the end. Give up at a large one."""
     links = {node: set(others) for node, others in links.items()}
     left = set(links) - set(target)
@@ -109,11 +108,11 @@ def _elimination_order(
     return tuple(order), largest
 
 
-def _cells(node: int, links: dict[int, set[int]], cardinalities: np.ndarray) -> int:
+def _cells(node: int, links: dict[int, set[int]], cardinalities: Array) -> int:
     return math.prod(int(cardinalities[other]) for other in (node, *links[node]))
 
 
-def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
+def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: Array) -> Array:
     """Return ``P(x_target | x outside the region)`` for each sample, shape ``(n_samples, *cardinalities of target)``.
 
     Parameters
@@ -123,7 +122,7 @@ def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) 
     plan : RegionPlan
         From `plan_region`.
     codes : ndarray of shape (n_variables, n_samples)
-        The samples by variable, as ``model.rows_by_variable`` gives them.
+        The samples by variable, in codes; numbers outside the region where variables are real.
     """
     shape = tuple(int(graph.cardinalities[node]) for node in plan.target)
     result = np.empty((codes.shape[1], *shape))
@@ -136,7 +135,7 @@ def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) 
     return result
 
 
-def _tables_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _tables_of_block(graph: FactorGraph, plan: RegionPlan, codes: Array, shape: tuple[int, ...]) -> Array:
     if not plan.region:
         return _point_masses(plan.target, codes, shape)
     inside = set(plan.region)
@@ -154,7 +153,7 @@ def _tables_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, sh
     return weights.transpose(0, *(1 + ordered.index(node) for node in plan.target))
 
 
-def _point_masses(target: Target, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _point_masses(target: Target, codes: Array, shape: tuple[int, ...]) -> Array:
     """The samples themselves: plain Monte Carlo integration."""
     masses = np.zeros((codes.shape[1], *shape))
     masses[(np.arange(codes.shape[1]), *(codes[node] for node in target))] = 1.0
@@ -164,7 +163,7 @@ def _point_masses(target: Target, codes: np.ndarray, shape: tuple[int, ...]) -> 
 def _product(tables: list[Table]) -> Table:
     """Add log-weights over the union of their variables."""
     scope = tuple(sorted({node for nodes, _ in tables for node in nodes}))
-    total: np.ndarray | float = 0.0
+    total: Array | float = 0.0
     for nodes, rows in tables:
         spread = [1 if node not in nodes else rows.shape[1 + nodes.index(node)] for node in scope]
         total = total + rows.reshape(len(rows), *spread)
@@ -197,21 +196,21 @@ def _planar_fields(graph: FactorGraph, region: Region, factors: tuple[int, ...])
     return tuple(sorted(fields)) if is_planar(part, places) else None
 
 
-def _by_pfaffians(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
+def _by_pfaffians(graph: FactorGraph, plan: RegionPlan, codes: Array) -> Array:
     """Tables of the target by the exact engine of planar graphs; equal boundaries are summed once."""
     assert plan.fields is not None  # the plan was made for Pfaffians
     part, _ = graph.graph.subgraph(plan.region)
     distinct, which = np.unique(_spin_parameters(graph, plan, part, codes), axis=0, return_inverse=True)
     place = {node: number for number, node in enumerate(plan.region)}
-    family = PairwiseModel.zeros(part, bias=bool(plan.fields)).family
+    family = PairwiseFamily(part, bias=bool(plan.fields))
     engine = Planar(family, max_seconds=np.inf)
     engine.dual(tuple(place[node] for node in plan.fields))  # one for all samples, though some have fewer fields
     own = [place[node] for node in plan.target]
-    tables = [engine.at(theta[-family.theta.size :]).marginal(own) for theta in distinct]
+    tables = [engine.at(theta[-family.n_parameters :]).marginal(own) for theta in distinct]
     return np.array(tables)[which.ravel()]
 
 
-def _spin_parameters(graph: FactorGraph, plan: RegionPlan, part: Graph, codes: np.ndarray) -> np.ndarray:
+def _spin_parameters(graph: FactorGraph, plan: RegionPlan, part: Graph, codes: Array) -> Array:
     """Biases and couplings of the region's spins given each sample."""
     inside, place = set(plan.region), {node: number for number, node in enumerate(plan.region)}
     edge_of = {tuple(edge): number + len(plan.region) for number, edge in enumerate(part.edges.tolist())}

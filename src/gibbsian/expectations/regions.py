@@ -17,8 +17,11 @@ from gibbsian.backends.numba import regions as kernels
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.inference.planar.kasteleyn import is_planar
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.base import Array, DiscreteFamily
+from gibbsian.models.factors import FactorGraph
+from gibbsian.models.scopes import spread_over_edges
 from gibbsian.resources import row_blocks
+from gibbsian.settings import check_whole_number
 
 Target = tuple[int, ...]
 Region = tuple[int, ...]
@@ -27,7 +30,7 @@ Region = tuple[int, ...]
 class RegionRule(Protocol):
     """Chooses a region for each target, again for other parameters unless ``uses_strengths`` is False."""
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array) -> list[Region]:
         """Return the region of each target, given the strength of the interaction along each edge."""
 
 
@@ -49,7 +52,7 @@ class Neighbourhood:
     def __post_init__(self) -> None:
         check_whole_number("k", self.k, least=0)
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array | None) -> list[Region]:
         """Return the targets with their neighbours up to distance k - 1."""
         return [self._region(graph, target) for target in targets]
 
@@ -77,7 +80,7 @@ class IndependentNeighbours:
     [(0, 1, 2, 3)]
     """
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array) -> list[Region]:
         """Return the targets with their independent neighbours."""
         starts, members, _ = independent_sets(graph, *csr_targets(targets), strengths)
         return _with_targets(targets, starts, members)
@@ -108,7 +111,7 @@ class ForestAround:
     def __post_init__(self) -> None:
         check_whole_number("size", self.size, least=1)
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array) -> list[Region]:
         """Return the targets with their forests."""
         return _with_targets(targets, *forests(graph, targets, strengths, self.size))
 
@@ -142,7 +145,7 @@ class PlanarAround:
     def __post_init__(self) -> None:
         check_whole_number("size", self.size, least=1)
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array | None) -> list[Region]:
         """Return the targets with what can be summed around them."""
         starts: Sequence[Region] = targets
         if self.biases:
@@ -182,7 +185,7 @@ class GivenRegions:
 
     choice: Callable[[Graph, Target], Iterable[int]] | Mapping[Any, Iterable[int]]
 
-    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: Array | None) -> list[Region]:
         """Return what was given, checked."""
         if callable(self.choice):
             chosen = [self.choice(graph, target) for target in targets]
@@ -221,7 +224,7 @@ def _by_distance(graph: Graph, target: Target) -> Iterator[int]:
         distance += 1
 
 
-def as_rule(region: Any) -> RegionRule:
+def as_rule(region: object) -> RegionRule:
     """Turn an order k, ``"s2"``, ``"forest"``, ``"planar"``, a function, a mapping or a rule into a rule."""
     is_class = isinstance(region, type)
     if hasattr(region, "regions") and not is_class:
@@ -244,7 +247,7 @@ def as_rule(region: Any) -> RegionRule:
     )
 
 
-def as_rules(region: Any) -> list[RegionRule]:
+def as_rules(region: object) -> list[RegionRule]:
     """Turn one choice of regions, or a list of several, into rules."""
     if not isinstance(region, list | tuple):
         return [as_rule(region)]
@@ -272,9 +275,13 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
     return tuple(sorted({int(node) for node in listed}))
 
 
-def independent_sets(
-    graph: Graph, pointers: np.ndarray, nodes: np.ndarray, strengths: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, bool]:
+def edge_strengths(family: DiscreteFamily, factors: FactorGraph) -> Array:
+    """Return the strength of the interaction along each edge: half the range of the log-weights, ``|w|`` of spins."""
+    half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors.factors])
+    return spread_over_edges(family.graph, [factor.nodes for factor in factors.factors], half_ranges)
+
+
+def independent_sets(graph: Graph, pointers: Array, nodes: Array, strengths: Array) -> tuple[Array, Array, bool]:
     """Run YU20 Algorithm 1 for each target: where its set starts, the members, whether any tie was met."""
     if graph.is_complete:
         return _strongest(graph.matrix(strengths), pointers, nodes)
@@ -282,7 +289,7 @@ def independent_sets(
     return kernels.independent_sets(indptr, heads, np.ascontiguousarray(strengths[edge_of]), pointers, nodes)
 
 
-def _strongest(strengths: np.ndarray, pointers: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+def _strongest(strengths: Array, pointers: Array, nodes: Array) -> tuple[Array, Array, bool]:
     """Return the same where all variables are joined: the one that interacts most with each target."""
     n, sizes, members = len(strengths), np.diff(pointers), np.empty(len(pointers) - 1, np.int64)
     for block in row_blocks(len(sizes), n * sizes.max(initial=1)):
@@ -294,16 +301,14 @@ def _strongest(strengths: np.ndarray, pointers: np.ndarray, nodes: np.ndarray) -
     return np.concatenate([[0], np.cumsum(some)]), members[some], bool((sizes < n - 1).any())
 
 
-def forests(
-    graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray, size: int
-) -> tuple[np.ndarray, np.ndarray]:
+def forests(graph: Graph, targets: Sequence[Target] | Array, strengths: Array, size: int) -> tuple[Array, Array]:
     """Grow a forest around each target: where it starts, and its members."""
     indptr, heads, edge_of = graph.csr
     size = min(size, graph.n_nodes)
     return kernels.forests(indptr, heads, np.ascontiguousarray(strengths[edge_of]), *csr_targets(targets), size)
 
 
-def csr_targets(targets: Sequence[Target] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def csr_targets(targets: Sequence[Target] | Array) -> tuple[Array, Array]:
     """Lay targets out as pointers and nodes."""
     if isinstance(targets, np.ndarray):
         return np.arange(len(targets) + 1) * targets.shape[1], np.ascontiguousarray(targets, dtype=np.int64).ravel()
@@ -311,6 +316,6 @@ def csr_targets(targets: Sequence[Target] | np.ndarray) -> tuple[np.ndarray, np.
     return pointers, np.array([node for target in targets for node in target], dtype=np.int64)
 
 
-def _with_targets(targets: Sequence[Target], starts: np.ndarray, members: np.ndarray) -> list[Region]:
+def _with_targets(targets: Sequence[Target], starts: Array, members: Array) -> list[Region]:
     chosen = [members[start:stop].tolist() for start, stop in pairwise(starts)]
     return [tuple(sorted({*target, *own})) for target, own in zip(targets, chosen, strict=True)]

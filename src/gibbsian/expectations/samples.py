@@ -13,8 +13,8 @@ from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES,
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.models.base import Model
-from gibbsian.models.states import checked_states, whole_numbers
+from gibbsian.models.base import Array, Family, Model
+from gibbsian.models.variables import as_codes
 
 # Below, one sample holds nearly all the weight, and the spread of the others says nothing of its error.
 LEAST_FOR_SPREAD = 1.1
@@ -29,8 +29,8 @@ class Samples:
     Parameters
     ----------
     states : ndarray of shape (n_samples, n_variables)
-        The states, as the model's domain writes them: the two numbers themselves (-1 and 1, 0 and 1), or codes 0, 1,
-        2 ... of many values, also where those are real numbers. `Samples.of` takes a `Dataset`, whatever its labels.
+        The states, in codes 0, 1, 2 ..., or numbers where variables are real. `Samples.of` takes a `Dataset`, whatever
+        its labels.
     weights : ndarray of shape (n_samples,), optional
         What each state counts for, up to a factor: importance weights, or numbers of rows. By default its `repeats`.
     groups : ndarray of shape (n_samples,), optional
@@ -42,15 +42,15 @@ class Samples:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> samples = gb.expectations.Samples(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
+    >>> samples = gb.expectations.Samples(np.array([[1, 1], [1, 0]]), weights=np.array([3.0, 1.0]))
     >>> samples.shares.tolist(), samples.n_independent
     ([0.75, 0.25], 2.0)
     """
 
-    states: np.ndarray
-    weights: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    repeats: np.ndarray | None = None
+    states: Array
+    weights: Array | None = None
+    groups: Array | None = None
+    repeats: Array | None = None
 
     def __post_init__(self) -> None:
         states = _states_of(self.states)
@@ -75,7 +75,7 @@ class Samples:
         if self.groups is not None:
             self._sort_by(np.asarray(self.groups))
 
-    def _sort_by(self, groups: np.ndarray) -> None:
+    def _sort_by(self, groups: Array) -> None:
         order = np.argsort(groups, kind="stable")
         for name in ("states", "weights", "groups"):
             if (given := getattr(self, name)) is not None:
@@ -83,7 +83,7 @@ class Samples:
 
     # -- where samples come from --------------------------------------------------------------------------------------
     @classmethod
-    def of(cls, source: Any) -> Self:
+    def of(cls, source: object) -> Self:
         """Take samples from a `Dataset`, an array of draws, or `Samples`.
 
         An array with two axes holds independent draws; one with three, chains, draws and variables.
@@ -114,7 +114,7 @@ class Samples:
         return cls(data.states[used], weights, repeats=weights)
 
     @classmethod
-    def of_walkers(cls, states: np.ndarray, log_weights: np.ndarray) -> Self:
+    def of_walkers(cls, states: Array, log_weights: Array) -> Self:
         """Take the ends of annealing runs with their log-weights (Yasuda and Sekimoto 2021).
 
         A `MixingWarning` is given where few of many walkers hold most of the weight.
@@ -139,9 +139,9 @@ class Samples:
             )
         return walkers
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model[Family]) -> None:
         """Say what is wrong where the samples cannot be states of the model."""
-        checked_states(model, self.states, "samples")
+        model.variables.checked(self.states, "samples")
 
     # -- what they count for ------------------------------------------------------------------------------------------
     @property
@@ -150,14 +150,14 @@ class Samples:
         return len(self.states)
 
     @cached_property
-    def shares(self) -> np.ndarray:
+    def shares(self) -> Array:
         """Weights that sum to one."""
         weights = self.repeats if self.weights is None else self.weights
         weights = np.ones(self.n_samples) if weights is None else weights
         return weights / weights.sum()
 
     @cached_property
-    def _closes(self) -> np.ndarray:
+    def _closes(self) -> Array:
         """The share of its group at the last sample of each, -1 elsewhere."""
         if self.groups is None:
             return np.zeros(self.n_samples)
@@ -167,7 +167,7 @@ class Samples:
         return closes
 
     @cached_property
-    def _spreads(self) -> np.ndarray:
+    def _spreads(self) -> Array:
         """What the square of each deviation counts for in the variance of the mean, without groups."""
         return self.shares**2 if self.repeats is None else self.shares**2 / self.repeats
 
@@ -198,14 +198,14 @@ class Samples:
             rows = slice(start, min(start + size, self.n_samples))
             yield rows, Shares(self.shares[rows], self._spreads[rows], self._closes[rows], grouped, start == 0)
 
-    def summarise(self, sums: np.ndarray) -> Estimate:
+    def summarise(self, sums: Array) -> Estimate:
         """Return means from running sums (see `gibbsian.backends.numba.spatial.accumulate`)."""
         shift = sums[:, TOTAL]
         squares = sums[:, SQUARES] - 2 * shift * sums[:, CROSSES] + shift**2 / self.effective_sample_size
         squares = np.maximum(squares, 0.0)
         return Estimate(sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction))
 
-    def mean_and_covariance(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def mean_and_covariance(self, values: Array) -> tuple[Array, Array]:
         """Return the means of some quantities over the samples, and the covariance matrix of those means."""
         mean = self.shares @ values
         deviations = values - mean
@@ -221,7 +221,7 @@ class Samples:
     def _correction(self) -> float:
         return correction_for_mean(self.effective_sample_size)
 
-    def running_sums(self, size: int) -> np.ndarray:
+    def running_sums(self, size: int) -> Array:
         """Return empty running sums for `size` statistics."""
         return np.zeros((size, N_SUMS))
 
@@ -236,13 +236,13 @@ def correction_for_mean(effective_sample_size: float) -> float:
     return effective_sample_size / (effective_sample_size - 1.0)
 
 
-def _states_of(given: Any) -> np.ndarray:
-    """States as int8, or as float64 where they are numbers of a continuum."""
+def _states_of(given: Any) -> Array:
+    """States as int8, or as float64 where they are no whole numbers."""
     real = isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all()
-    return given if real and (given != given.astype(np.int8)).any() else whole_numbers(given, "samples")
+    return given if real and (given != given.astype(np.int8)).any() else as_codes(given, "samples")
 
 
-def _checked_numbers(name: str, given: Any) -> np.ndarray:
+def _checked_numbers(name: str, given: object) -> Array:
     try:
         numbers = np.asarray(given)
     except ValueError:  # ragged

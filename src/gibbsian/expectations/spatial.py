@@ -22,7 +22,7 @@ from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
+from gibbsian.models.base import Array, Model
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
@@ -43,14 +43,14 @@ class SpatialPlan(Protocol):
     def n_statistics(self) -> int:
         """Number of statistics."""
 
-    def renewed(self, model: Any) -> Self:
+    def renewed(self, model: Model[Any]) -> Self:
         """Return the plan with regions chosen again where the parameters decide."""
 
-    def statistics(self, model: Any, samples: Samples) -> Estimate:
+    def statistics(self, model: Model[Any], samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over samples."""
 
 
-def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
+def plan_regions(model: Model[Any], region: Any = 1) -> SpatialPlan:
     """Choose the regions of all statistics of a model.
 
     Parameters
@@ -65,7 +65,7 @@ def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(2, 2)))
     >>> gb.expectations.plan_regions(model, 2).regions[0][0].region
     (0, 1, 2)
     """
@@ -74,7 +74,7 @@ def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
     return compiled or TablePlan.of(model, rules)
 
 
-def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: SpatialPlan | None = None) -> Estimate:
+def spatial_statistics(model: Model[Any], samples: Any, region: Any = 1, plan: SpatialPlan | None = None) -> Estimate:
     """Return the expected statistics of a model by spatial Monte Carlo integration over given samples (YU20 eq. 8).
 
     Parameters
@@ -83,8 +83,8 @@ def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: Spatia
         The distribution.
     samples : Samples, Dataset or ndarray
         States around the regions: an array of independent draws, one of chains with draws each, the data, or `Samples`
-        with weights and groups. Arrays hold codes 0, 1, 2 ... where variables have many values, also where those are
-        real numbers; a `Dataset` may have any labels.
+        with weights and groups. Arrays hold codes 0, 1, 2 ..., or numbers where variables are real; a `Dataset` may
+        have any labels.
     region : int, str, callable, mapping or rule, or list of these
         See `plan_regions`; not used when there is a plan.
     plan : SpatialPlan, optional
@@ -99,15 +99,15 @@ def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: Spatia
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
-    >>> estimate = gb.expectations.spatial_statistics(model, np.array([[1, 1], [1, -1]]))
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> estimate = gb.expectations.spatial_statistics(model, np.array([[1, 1], [1, 0]]))
     >>> estimate.value.round(4), estimate.stderr.round(4)
     (array([0.    , 0.4621, 0.4621]), array([0.4621, 0.    , 0.    ]))
     """
     taken = Samples.of(samples)
     taken.check(model)
     chosen = plan_regions(model, region) if plan is None else plan
-    if chosen.n_statistics != model.theta.size or chosen.graph != model.graph:
+    if chosen.n_statistics != model.theta.size or chosen.graph != model.family.graph:
         raise ArgumentError("the plan was made for another structure", "make one with plan_regions(model, region)")
     return chosen.statistics(model, taken)
 
@@ -132,7 +132,7 @@ class Spatial:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(2, 2), [0.1, 0.0, 0.0, 0.0], [0.3, 0.2, 0.1, 0.4])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(2, 2), [0.1, 0.0, 0.0, 0.0], [0.3, 0.2, 0.1, 0.4])
     >>> expectation = gb.expectations.Spatial("s2")
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> truth = gb.inference.exact(model).moments
@@ -155,7 +155,7 @@ class Spatial:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Any, rng: np.random.Generator) -> SpatialState:
+    def init(self, model: Model[Any], data: Any, rng: np.random.Generator) -> SpatialState:
         """Choose the regions, and take the samples or start the chains."""
         plan = Rebuilt(plan_regions(model, self.region))
         given = data if self.samples is None else self.samples
@@ -164,7 +164,7 @@ class Spatial:
         chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
         return SpatialState(plan, Rebuilt(None), chains, fresh=True)
 
-    def __call__(self, model: Model, state: SpatialState) -> tuple[Estimate, SpatialState]:
+    def __call__(self, model: Model[Any], state: SpatialState) -> tuple[Estimate, SpatialState]:
         """Return the expected statistics and the state for the next call."""
         plan, samples, chains = state.plan.value.renewed(model), state.samples.value, state.chains
         numbers: dict[str, float] = {}
@@ -182,14 +182,14 @@ class Spatial:
         estimate = replace(over(model, plan=plan), parts=numbers)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
-    def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
+    def restarted_at(self, model: Model[Any], state: SpatialState, rows: Any) -> SpatialState:
         """Return the state with other rows as samples, where they are the data's."""
         if self.samples is not None:
             return state
         return state._replace(samples=Rebuilt(_samples(rows, model, state.plan.value)))
 
 
-def _samples(given: Any, model: Model, plan: SpatialPlan) -> Any:
+def _samples(given: Any, model: Model[Any], plan: SpatialPlan) -> Any:
     """Return what is integrated over: samples here, or rows on a cluster."""
     return _OnCluster(given, model, plan) if getattr(given, "on_cluster", False) else Samples.of(given)
 
@@ -197,21 +197,21 @@ def _samples(given: Any, model: Model, plan: SpatialPlan) -> Any:
 class _OnCluster:
     """Rows on a cluster as samples: each worker integrates over its own, by a plan that it was sent once."""
 
-    def __init__(self, data: Any, model: Model, plan: SpatialPlan):
+    def __init__(self, data: Any, model: Model[Any], plan: SpatialPlan):
         data.require_complete("spatial Monte Carlo integration over the data")
         self.total, self.estimates = data.total_weight, data.bind(partial(_estimates, model, plan))
 
-    def statistics(self, model: Model, plan: SpatialPlan) -> Estimate:
+    def statistics(self, model: Model[Any], plan: SpatialPlan) -> Estimate:
         """Return the mean over the rows, and its standard error from those of the partitions."""
         mean, variance = self.estimates(model.theta)
         return Estimate(mean, np.sqrt(variance / self.total))
 
 
-def _estimates(model: Any, plan: SpatialPlan, data: Dataset) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _estimates(model: Model[Any], plan: SpatialPlan, data: Dataset) -> Callable[[Array], tuple[np.ndarray, Array]]:
     """Return the function that integrates over the rows of a partition."""
     samples = Samples.of(data)
 
-    def function(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def function(theta: Array) -> tuple[np.ndarray, Array]:
         current = model.replace(theta)
         estimate = spatial_statistics(current, samples, plan=plan.renewed(current))
         return estimate.value, data.total_weight * estimate.stderr**2

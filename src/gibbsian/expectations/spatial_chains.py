@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
+from gibbsian.backends.numba.pairwise import sparse_fields
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import start_at_rows
@@ -18,9 +18,11 @@ from gibbsian.expectations.clamped_chains import ChainPlan, ClampedChains
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
 from gibbsian.expectations.there import GoesOn
-from gibbsian.inference.cut_sets import factorised_statistics, to_spins
+from gibbsian.inference.cut_sets import factorised_statistics
 from gibbsian.inference.posterior import OneByOne
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models.base import Array, DiscreteFamily, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.ising import is_ising
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, free, positional, whole
 
@@ -35,11 +37,11 @@ class SpatialChainsState(NamedTuple):
 
     plan: Rebuilt[SpatialPlan | None]
     chains: ChainState
-    shares: np.ndarray
+    shares: Array
     fresh: bool
 
     @property
-    def states(self) -> np.ndarray:
+    def states(self) -> Array:
         """Where the chains stand."""
         return self.chains.states
 
@@ -56,14 +58,14 @@ class SpatialChains(GoesOn):
     --------
     >>> import numpy as np, gibbsian as gb
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = gb.expectations.SpatialChains(copies=100)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
     >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 1e-12)       # the region of this pair is the whole system
     True
     """
 
-    region: Any = positional(
+    region: object = positional(
         kw_only=False, default=free(1, REGION, doc="int, str, callable, mapping, rule or list of these")
     )
     copies: int = whole(1, "Chains for each row, e in YU20.", least=1)
@@ -73,7 +75,7 @@ class SpatialChains(GoesOn):
     def __post_init__(self) -> None:
         check(self)
 
-    def start(self, model: Model, data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
+    def start(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
         """Choose the regions and start the chains at the data."""
         n_chains = self.copies * data.n_rows
         if data.on_cluster:  # as many chains as rows would not travel
@@ -84,7 +86,7 @@ class SpatialChains(GoesOn):
             chains, shares = start_at_rows(self.sampler, model, data, n_chains, rng)
         return SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
 
-    def moved(self, model: Model, state: SpatialChainsState) -> tuple[Estimate, SpatialChainsState]:
+    def moved(self, model: Model[DiscreteFamily], state: SpatialChainsState) -> tuple[Estimate, SpatialChainsState]:
         """Let the chains follow the model and return the expected statistics over them."""
         chains, known = state.chains, state.plan.value
         if not state.fresh:
@@ -112,7 +114,7 @@ class ClampedSpatial(ClampedChains):
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import ClampedSpatial
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = ClampedSpatial()
     >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
@@ -120,43 +122,46 @@ class ClampedSpatial(ClampedChains):
     ([1.0, 0.4621, 0.4621], [0.0, 0.0, 0.0])
     """
 
-    def _mean(self, model: Any, plan: ChainPlan, states: np.ndarray) -> np.ndarray:
-        statistics = _pair_regions if model.is_pairwise else _row_by_row
-        return statistics(model, plan, states) / plan.rows.share
+    def _mean(self, model: Model[Any], plan: ChainPlan, states: Array) -> Array:
+        statistics = _pair_regions if is_ising(model.family) else _row_by_row
+        return statistics(model.family, model.theta, plan, states) / plan.rows.share
 
 
-def _pair_regions(model: PairwiseModel, plan: ChainPlan, states: np.ndarray) -> np.ndarray:
+def _pair_regions(family: PairwiseFamily, theta: Array, plan: ChainPlan, states: Array) -> Array:
     """Expected statistics of the incomplete rows, weighted by their shares."""
-    spin, _ = model.to_domain(SPIN)
-    indptr, heads, ids = model.graph.csr
-    weights, spins = spin.couplings[ids], to_spins(model, states)
-    graph = (indptr, heads, ids, weights, np.tanh(weights), BLOCK, model.graph.n_edges)
+    form, spins = family.ising(theta), 2 * states - 1
+    indptr, heads, ids = form.graph.csr
+    weights, numbers = form.couplings[ids], spins.astype(np.float64)
+    if form.graph.is_dense:
+        fields = numbers @ form.graph.matrix(form.couplings) + form.fields
+    else:
+        fields = sparse_fields(numbers, indptr, heads, weights) + form.fields
+    graph = (indptr, heads, ids, weights, np.tanh(weights), BLOCK, form.graph.n_edges)
     where = (plan.rows.pointers, plan.rows.cells)
-    fields = spin.fields(spins)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(states)
     parts = in_slices(
         lambda part: kernels.pair_regions(
             spins[part], fields[part], plan.shares[part], plan.row_of[part], *where, *graph
         ),
         len(spins),
-        n_updates * max(1.0, model.graph.degrees.mean()),
+        n_updates * max(1.0, form.graph.degrees.mean()),
         grain=BLOCK,
     )
     y, extra = map(np.concatenate, zip(*parts, strict=True))
-    statistics = factorised_statistics(model, y, plan.shares)
+    statistics = factorised_statistics(family, y, plan.shares)
     # products of 0/1 values change by a quarter of what those of spins do
-    statistics[model.n_biases :] += extra.sum(axis=0) * (model.domain.gap / SPIN.gap) ** 2
+    statistics[family.n_biases :] += extra.sum(axis=0) * (family.gap / 2) ** 2
     return statistics
 
 
-def _row_by_row(model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray:
-    """The same for any model: 1-SMCI on each row's model of its missing cells."""
+def _row_by_row(family: DiscreteFamily, theta: Array, plan: ChainPlan, states: Array) -> Array:
+    """The same for any family: 1-SMCI on the distribution of each row's missing cells."""
     data = plan.rows.data
     assert data is not None
     assert data.missing is not None
-    total = np.zeros_like(model.theta)
-    for row, _, given, theta, _ in OneByOne(model.family, data.states, data.missing).conditionals(model.theta):
-        draws = states[plan.row_of == row][:, data.missing[row]]
-        rest = given.family.replace(theta)
-        total += plan.rows.shares[row] * given.statistics(spatial_statistics(rest, Samples(draws), region=1).value)
+    total = np.zeros_like(theta)
+    for row, _, given, rest, _ in OneByOne(family, data.states, data.missing).conditionals(theta):
+        draws = Samples(states[plan.row_of == row][:, data.missing[row]])
+        statistics = spatial_statistics(Model(given.family, rest), draws, region=1).value
+        total += plan.rows.shares[row] * given.statistics(statistics)
     return total

@@ -1,8 +1,8 @@
 """Spatial Monte Carlo integration of any model through its factors, one region or several for each statistic.
 
-`Model.statistics_from` is linear in the joint probabilities it asks for. Asking it about made-up ones shows, once for a
-structure, to which target each statistic belongs and with what coefficients; those of a thousand samples are then one
-product.
+`statistics_from` of a family is linear in the joint probabilities it asks for. Asking it about made-up ones shows, once
+for a family, to which target each statistic belongs and with what coefficients; those of a thousand samples are then
+one product.
 
 Estimates from different regions over the same samples all have the right mean and are correlated. With their covariance
 matrix V the combination of least variance has the coefficients ``V^-1 1 / (1' V^-1 1)`` (generalised least squares,
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -21,14 +21,23 @@ from gibbsian.backends.numba.spatial import accumulate_rows
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.region_sums import RegionPlan, conditional_tables, plan_region
-from gibbsian.expectations.regions import Region, RegionRule, Target
+from gibbsian.expectations.regions import Region, RegionRule, Target, edge_strengths
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
+from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model, keeps
 from gibbsian.resources import require_memory
 
 # Directions whose variance is smaller by this factor than the largest are rounding errors.
 SMALLEST_EIGENVALUE = 1e-10
+
+
+@runtime_checkable
+class InBlocks(Protocol):
+    """A family of which a statistic may be a sum over several tables."""
+
+    @property
+    def blocks(self) -> list[tuple[Target, Array, Array]]:
+        """For each table its variables, the places of its statistics, and for each what the entries have of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +57,8 @@ class Contraction:
     """
 
     targets: tuple[Target, ...]
-    statistics: tuple[np.ndarray, ...]
-    coefficients: tuple[np.ndarray, ...]
+    statistics: tuple[Array, ...]
+    coefficients: tuple[Array, ...]
     n_statistics: int
 
     @property
@@ -89,25 +98,25 @@ class TablePlan:
         return self.contraction.n_statistics
 
     @classmethod
-    def of(cls, model: Model, rules: Iterable[RegionRule], contraction: Contraction | None = None) -> Self:
+    def of(cls, model: Model[Any], rules: Iterable[RegionRule], contraction: Contraction | None = None) -> Self:
         """Choose the regions and plan their sums; of the model's own statistics, unless others are given."""
-        wanted = contraction_of(model) if contraction is None else contraction
-        return cls(model.graph, tuple(rules), wanted, (), {})._planned(model)
+        wanted = contraction_of(model.family) if contraction is None else contraction
+        return cls(model.family.graph, tuple(rules), wanted, (), {})._planned(model)
 
-    def renewed(self, model: Model) -> Self:
+    def renewed(self, model: Model[DiscreteFamily]) -> Self:
         """Choose again; sums that were planned before are kept."""
         return self._planned(model) if any(getattr(rule, "uses_strengths", True) for rule in self.rules) else self
 
-    def _planned(self, model: Model) -> Self:
-        targets, factors = self.contraction.targets, model.factors()
-        known, chosen = dict(self.known), []
+    def _planned(self, model: Model[DiscreteFamily]) -> Self:
+        targets, factors = self.contraction.targets, model.family.factors(model.theta)
+        known, chosen, strengths = dict(self.known), [], edge_strengths(model.family, factors)
         for rule in self.rules:
-            wanted = list(zip(targets, rule.regions(model.graph, targets, model.edge_strengths), strict=True))
+            wanted = list(zip(targets, rule.regions(self.graph, targets, strengths), strict=True))
             known.update({each: plan_region(factors, *each) for each in wanted if each not in known})
             chosen.append([known[each] for each in wanted])
         return replace(self, regions=tuple(zip(*chosen, strict=True)), known=known)
 
-    def statistics(self, model: Model, samples: Samples) -> Estimate:
+    def statistics(self, model: Model[ExponentialFamily], samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
         average = _average if len(self.rules) == 1 else combine
         if self.contraction.shared:
@@ -121,16 +130,16 @@ class TablePlan:
             mean[places], stderr[places] = part.value, part.stderr
         return Estimate(mean, stderr)
 
-    def values(self, model: Model, samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def values(self, model: Model[Any], samples: Samples) -> Iterator[tuple[Array, Array]]:
         """Yield, by target, the places of its statistics and their values for each rule and sample."""
-        factors, codes = model.factors(), _codes_by_variable(model, samples)
+        factors, rows = model.family.factors(model.theta), _by_variable(model, samples)
         parts = zip(self.regions, self.contraction.statistics, self.contraction.coefficients, strict=True)
         for plans, places, coefficients in parts:
-            tables = (conditional_tables(factors, plan, codes).reshape(samples.n_samples, -1) for plan in plans)
+            tables = (conditional_tables(factors, plan, rows).reshape(samples.n_samples, -1) for plan in plans)
             yield places, np.stack([table @ coefficients.T for table in tables])
 
 
-def _average(samples: Samples, values: np.ndarray) -> Estimate:
+def _average(samples: Samples, values: Array) -> Estimate:
     """Means of quantities that one region estimates."""
     sums = samples.running_sums(values.shape[2])
     ((_, block),) = samples.blocks(samples.n_samples)
@@ -138,18 +147,19 @@ def _average(samples: Samples, values: np.ndarray) -> Estimate:
     return samples.summarise(sums)
 
 
-def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:
+def _by_variable(model: Model[Family], samples: Samples) -> Array:
+    """The samples as factors take those outside a region: codes, or numbers where variables are real."""
     n_cells = samples.states.size
     require_memory(17.0 * n_cells, f"{samples.n_samples:,} samples of {model.n_variables:,} variables", "use fewer")
-    return model.rows_by_variable(samples.states)
+    return np.ascontiguousarray(samples.states.T, dtype=None if model.variables.real else np.intp)
 
 
-def contraction_of(model: Model) -> Contraction:
-    """Find out which joint distributions a model's statistics need, and how they depend on them."""
-    if (shared := model.shared_statistics()) is not None:
-        targets, places, tables = zip(*shared, strict=True)
-        return Contraction(targets, places, tables, model.theta.size)
-    probe = _Probe(model)
+def contraction_of(family: DiscreteFamily) -> Contraction:
+    """Find out which joint distributions a family's statistics need, and how they depend on them."""
+    if keeps(family, InBlocks):
+        targets, places, tables = zip(*family.blocks, strict=True)
+        return Contraction(targets, places, tables, family.n_parameters)
+    probe = _Probe(family)
     targets = probe.targets
     largest = max(probe.sizes.values())
     # irregular numbers, so that no statistic answers zero and no two cells give the same answer
@@ -159,14 +169,14 @@ def contraction_of(model: Model) -> Contraction:
     numbered = probe.ask(lambda target, size: irregular[:size] * number[target])
     owners = np.rint(numbered / answers).astype(np.int64) - 1
     if not np.allclose(numbered, answers * (owners + 1), rtol=1e-9):
-        raise ArgumentError(f"{type(model).__name__} has statistics that depend on several sets of variables at once")
+        raise ArgumentError(f"{type(family).__name__} has statistics that depend on several sets of variables at once")
     coefficients = _coefficients(probe, answers, irregular)
-    places = [np.flatnonzero(owners == t) for t in range(len(targets))]
-    tables = [coefficients[own][:, : probe.sizes[target]] for own, target in zip(places, targets, strict=True)]
-    return Contraction(targets, tuple(places), tuple(tables), model.theta.size)
+    places = tuple(np.flatnonzero(owners == t) for t in range(len(targets)))
+    tables = tuple(coefficients[own][:, : probe.sizes[target]] for own, target in zip(places, targets, strict=True))
+    return Contraction(targets, places, tables, family.n_parameters)
 
 
-def _coefficients(probe: _Probe, answers: np.ndarray, irregular: np.ndarray) -> np.ndarray:
+def _coefficients(probe: _Probe, answers: Array, irregular: Array) -> Array:
     """Coefficients of all statistics, one column for each cell of the largest table."""
     coefficients = np.zeros((answers.size, irregular.size))
     cell_of = {value: cell for cell, value in enumerate(irregular.tolist())}
@@ -180,30 +190,29 @@ def _coefficients(probe: _Probe, answers: np.ndarray, irregular: np.ndarray) -> 
     return coefficients
 
 
-def _unit_table(cell: int) -> Callable[[Target, int], np.ndarray]:
+def _unit_table(cell: int) -> Callable[[Target, int], Array]:
     """One at a cell, zero at all others; zero everywhere where a table has fewer cells."""
     return lambda target, size: (np.arange(size) == cell).astype(np.float64)
 
 
 class _Probe:
-    """Asks a model for statistics from made-up tables."""
+    """Asks a family for statistics from made-up tables."""
 
-    def __init__(self, model: Model):
-        self.model = model
-        self.cardinalities = model.domain.cardinalities(model.n_variables)
+    def __init__(self, family: DiscreteFamily):
+        self.family = family
         self.sizes: dict[Target, int] = {}
         self.ask(lambda target, size: self.sizes.setdefault(target, size) * np.zeros(size))
         self.targets = tuple(self.sizes)
 
-    def ask(self, flat_table: Callable[[Target, int], np.ndarray]) -> np.ndarray:
-        def marginal(nodes: Target) -> np.ndarray:
-            shape = tuple(int(self.cardinalities[node]) for node in nodes)
+    def ask(self, flat_table: Callable[[Target, int], Array]) -> Array:
+        def marginal(nodes: Target) -> Array:
+            shape = tuple(self.family.variables.sizes[node] for node in nodes)
             return flat_table(tuple(nodes), int(np.prod(shape))).reshape(shape)
 
-        return self.model.statistics_from(marginal)
+        return self.family.statistics_from(marginal)
 
 
-def combine(samples: Samples, values: np.ndarray) -> Estimate:
+def combine(samples: Samples, values: Array) -> Estimate:
     """Return means of quantities that several regions estimate.
 
     Parameters
@@ -217,7 +226,7 @@ def combine(samples: Samples, values: np.ndarray) -> Estimate:
     return Estimate(np.array([one.value for one in each]), np.array([one.stderr for one in each]))
 
 
-def _combine_one(samples: Samples, values: np.ndarray) -> Estimate:
+def _combine_one(samples: Samples, values: Array) -> Estimate:
     means, covariance = samples.mean_and_covariance(values)
     n_regions = len(means)
     worth = samples.effective_sample_size
@@ -229,7 +238,7 @@ def _combine_one(samples: Samples, values: np.ndarray) -> Estimate:
     return Estimate(float(coefficients @ means), float(stderr) if np.isfinite(covariance).all() else np.nan)
 
 
-def least_squares_coefficients(covariance: np.ndarray, n_effective: float) -> np.ndarray:
+def least_squares_coefficients(covariance: Array, n_effective: float) -> Array:
     """Return coefficients that sum to one and make the variance least.
 
     Regions that say the same make the covariance matrix singular: then they share their coefficient. With few samples

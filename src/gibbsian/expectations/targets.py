@@ -6,7 +6,6 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,18 @@ from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import Contraction, TablePlan
 from gibbsian.inference.engine import check_nodes
-from gibbsian.models.base import Model
+from gibbsian.models.base import Array, ExponentialFamily, Family, Model
 
 # Combinations of values at which the function is evaluated.
 MOST_COMBINATIONS = 2**16
 
 
 def expect_of(
-    model: Model, function: Callable[..., Any], nodes: int | Iterable[int], samples: Any, region: Any = 1
+    model: Model[ExponentialFamily],
+    function: Callable[..., object],
+    nodes: int | Iterable[int],
+    samples: object,
+    region: object = 1,
 ) -> Estimate:
     """Return the expectation of a function of a few variables by spatial Monte Carlo integration (YU20 eq. 8).
 
@@ -32,12 +35,12 @@ def expect_of(
     model : Model
         The distribution.
     function : callable
-        Takes the values of `nodes`, one argument each: the numbers of the domain, or the codes of categories without
-        numbers. Returns a number, or an array of several. It is called once for each combination of values.
+        Takes the values of `nodes`, one argument each: their scores, or the codes of categories without
+        any. Returns a number, or an array of several. It is called once for each combination of values.
     nodes : int or iterable of int
         The variables.
     samples : Samples, Dataset or ndarray
-        See `spatial_statistics`: arrays hold codes where variables have many values.
+        See `spatial_statistics`: arrays hold codes.
     region : int, str, callable, mapping, rule, or list of these
         See `plan_regions`. Of several regions in a list the answers are combined by generalised least squares.
 
@@ -49,7 +52,7 @@ def expect_of(
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.0, 0.0, 0.0], [0.5, 0.5])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(1, 3), [0.0, 0.0, 0.0], [0.5, 0.5])
     >>> samples = gb.inference.exact(model).sample(50, np.random.default_rng(0))
     >>> estimate = gb.expectations.expect_of(model, lambda a, c: a == c, [0, 2], samples, region=2)
     >>> bool(np.isclose(estimate.value, (1 + np.tanh(0.5) ** 2) / 2)), float(estimate.stderr)   # the region is all
@@ -66,7 +69,7 @@ def expect_of(
     return Estimate(estimate.value.reshape(shape), estimate.stderr.reshape(shape))
 
 
-def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np.ndarray:
+def _evaluated(model: Model[Family], function: Callable[..., object], target: Target) -> Array:
     """The function at each combination of values, the last variable changing fastest."""
     values = _values(model)
     n_combinations = math.prod(len(values[node]) for node in target)
@@ -88,7 +91,7 @@ def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np
     return table.astype(np.float64)
 
 
-def _check_callable(function: Any, n_arguments: int) -> None:
+def _check_callable(function: object, n_arguments: int) -> None:
     if not callable(function):
         raise ArgumentError(
             "cannot be called", "give a function of the values of nodes", argument="function", value=function
@@ -105,7 +108,7 @@ def _check_callable(function: Any, n_arguments: int) -> None:
         ) from None
 
 
-def _checked_target(nodes: Any, n_variables: int) -> Target:
+def _checked_target(nodes: object, n_variables: int) -> Target:
     if isinstance(nodes, int | np.integer):
         nodes = [nodes]
     if not isinstance(nodes, Iterable):
@@ -116,9 +119,8 @@ def _checked_target(nodes: Any, n_variables: int) -> Target:
     return target
 
 
-def _values(model: Model) -> list[list[Any]]:
+def _values(model: Model[Family]) -> list[list[object]]:
     """What the function is given for each value of each variable."""
-    domain, n = model.domain, model.n_variables
-    if not domain.two_valued and domain.values is None:  # type: ignore[union-attr]
-        return [list(range(size)) for size in domain.cardinalities(n).tolist()]
-    return [numbers.tolist() for numbers in domain.levels(n)]
+    if model.variables.scores is None:
+        return [list(range(size)) for size in model.variables.sizes]
+    return [list(scores) for scores in model.variables.scores]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import chain_means, judged
-from gibbsian.models.base import Model
+from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.samplers.bridges import TemperedColumns
 from gibbsian.samplers.variable_paths import variable_path
 from gibbsian.settings import check, declared, flag, number, whole
@@ -35,7 +36,7 @@ class TemperedMonteCarlo:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.2, 0.0], [5.0])    # Gibbs chains hardly leave a well
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.2, 0.0], [5.0])    # Gibbs chains hardly leave a well
     >>> expectation = gb.expectations.TemperedMonteCarlo()
     >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> bool(abs(estimate.value[0] - np.tanh(0.2)) < 4 * estimate.stderr[0] < 0.1)
@@ -51,11 +52,11 @@ class TemperedMonteCarlo:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Any, rng: np.random.Generator) -> TemperedState:
+    def init(self, model: Model[Family], data: Rows | None, rng: np.random.Generator) -> TemperedState:
         """Draw a seed; `data` is not used."""
         return TemperedState(int(rng.integers(2**63)), 0)
 
-    def __call__(self, model: Model, state: TemperedState) -> tuple[Estimate, TemperedState]:
+    def __call__(self, model: Model[ExponentialFamily], state: TemperedState) -> tuple[Estimate, TemperedState]:
         """Run columns and return the mean statistics over their draws."""
         rng = np.random.default_rng([state.seed, state.n_calls])
         columns = TemperedColumns.settled(variable_path(model), rng, self.n_chains)

@@ -18,9 +18,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
+from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
-from gibbsian.models import Model
+from gibbsian.models.base import Array, Family, Model
 
 # Interactions that the chains of a block meet in a call, 1 to 20 milliseconds of work where a task costs 3 to 5; and
 # the most blocks, of which each costs the client 1 to 2 milliseconds.
@@ -30,10 +31,10 @@ BLOCK_WORK, MOST_BLOCKS = 2**22, 32
 class ThereState(NamedTuple):
     """The model's kind and the rows, the parameters of the last call, the seed, and the calls so far."""
 
-    model: Rebuilt[Model]
+    model: Rebuilt[Model[Family]]
     data: Rebuilt[Any]
-    theta: np.ndarray
-    seed: np.ndarray
+    theta: Array
+    seed: Array
     calls: int
 
 
@@ -42,7 +43,7 @@ class SpreadState(NamedTuple):
 
     data: Rebuilt[Any]
     blocks: tuple[Any, ...]
-    shares: np.ndarray
+    shares: Array
 
 
 @dataclass(frozen=True)
@@ -56,26 +57,26 @@ class There:
         """Copies of the data, of which each has its chains."""
         return self.phase.copies
 
-    def init(self, model: Model, data: Any, rng: np.random.Generator) -> ThereState:
+    def init(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> ThereState:
         """Take the seed, and leave the generator as it is: what needs no seed then goes on as it does in memory."""
         return ThereState(Rebuilt(model), Rebuilt(data), model.theta, draw_seed(deepcopy(rng)), 0)
 
-    def __call__(self, model: Model, state: ThereState) -> tuple[Estimate, ThereState]:
+    def __call__(self, model: Model[Family], state: ThereState) -> tuple[Estimate, ThereState]:
         """Return the mean over all rows, and its standard error from those of the partitions."""
         state, data = self.advance(model, state), state.data.value
         mean, variance, value = data.mean(partial(_taken, self.phase, model, [*state.seed, state.calls]))
         parts = {} if np.isnan(value) else {"log_partition": Estimate(float(value))}
         return Estimate(mean, np.sqrt(variance / data.total_weight), parts), state
 
-    def advance(self, model: Model, state: ThereState) -> ThereState:
+    def advance(self, model: Model[Family], state: ThereState) -> ThereState:
         """Return the state of the next call."""
         return state._replace(theta=model.theta, calls=state.calls + 1)
 
-    def completions(self, data: Any, state: ThereState, copy: int = 0) -> Any:
+    def completions(self, data: Rows, state: ThereState, copy: int = 0) -> Any:
         """Return the rows as one copy of the chains completes them."""
         return self.completed(state, partial(_copy, copy))
 
-    def completed(self, state: ThereState, make: Callable[[Any, Any, Dataset], Dataset]) -> Any:
+    def completed(self, state: ThereState, make: Callable[[object, object, Dataset], Dataset]) -> Any:
         """Return the rows as a function of the phase, its state and the rows of a partition completes them."""
         model = state.model.value.replace(state.theta)
         return state.data.value.map(partial(_made, self.phase, model, [*state.seed, state.calls], make))
@@ -87,7 +88,7 @@ class GoesOn:
     A phase says how chains `start`, how they are `moved`, and what is a `part` of their state.
     """
 
-    def init(self: Any, model: Model, data: Any, rng: np.random.Generator) -> Any:
+    def init(self: Any, model: Model[Family], data: Rows, rng: np.random.Generator) -> Any:
         """Start the chains; the number of blocks depends on the work alone, little of which is one that stays here."""
         state = self.start(model, data, rng)
         n_chains = len(state.states)
@@ -99,7 +100,7 @@ class GoesOn:
         blocks = tuple(self.part(state, slice(*cuts[k])) for k in range(len(cuts)))
         return SpreadState(Rebuilt(data), blocks, np.diff(cuts.ends) / n_chains)
 
-    def __call__(self: Any, model: Model, state: Any) -> tuple[Estimate, Any]:
+    def __call__(self: Any, model: Model[Family], state: Any) -> tuple[Estimate, Any]:
         """Let the chains go on under a model; return the expected statistics over them, and where they stand."""
         if not isinstance(state, SpreadState):
             return self.moved(model, state)
@@ -107,13 +108,13 @@ class GoesOn:
         return Estimate(mean, np.sqrt(variance)), state._replace(blocks=tuple(blocks))
 
 
-def _moved(phase: Any, model: Model, block: Any, share: float) -> tuple[np.ndarray, np.ndarray, list[Any]]:
+def _moved(phase: Any, model: Model[Family], block: Any, share: float) -> tuple[Array, Array, list[Any]]:
     """Return what a block adds to the mean and to its variance, and where its chains stand."""
     estimate, after = phase.moved(model, block)
     return share * estimate.value, (share * estimate.monte_carlo_error) ** 2, [after]
 
 
-def where_rows_are(phase: Any, data: Any) -> Any:
+def where_rows_are(phase: object, data: Rows) -> Any:
     """Return an expectation for data: of rows on a cluster, one that its workers take."""
     return There(phase) if data.on_cluster else phase
 
@@ -124,14 +125,16 @@ def own_generator(seed: Any, data: Dataset) -> np.random.Generator:
     return seeded(seed, zlib.crc32(holes, zlib.crc32(np.ascontiguousarray(data.states).tobytes())))
 
 
-def _taken(phase: Any, model: Model, seed: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray, float]:
+def _taken(phase: Any, model: Model[Family], seed: object, data: Dataset) -> tuple[Array, Array, float]:
     """Return what a partition says: mean, variance times weight, and log-evidence or NaN."""
     estimate, _ = phase(model, phase.init(model, data, own_generator(seed, data)))
     value = float(estimate.parts.get("log_partition", np.nan))
     return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
 
 
-def _made(phase: Any, model: Model, seed: Any, make: Callable[[Any, Any, Dataset], Dataset], data: Dataset) -> Dataset:
+def _made(
+    phase: Any, model: Model[Family], seed: object, make: Callable[[Any, Any, Dataset], Dataset], data: Dataset
+) -> Dataset:
     if not data.has_missing:
         return data
     return make(phase, phase.advance(model, phase.init(model, data, own_generator(seed, data))), data)

@@ -1,45 +1,44 @@
-"""Missing cells of pairwise models summed out exactly for all rows at once."""
+"""Posteriors of pairwise models: missing cells summed out exactly for all rows at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba import cut_sets as kernels
 from gibbsian.backends.numba import pairwise as pairwise_kernels
-from gibbsian.backends.parallel import WORTH_THREADS, in_slices, map_in_order
-from gibbsian.domain import SPIN
+from gibbsian.backends.parallel import WORTH_THREADS, in_slices, sum_in_order
 from gibbsian.errors import ArgumentError
-from gibbsian.inference.contract import codes_of, levels_of
-from gibbsian.models.ising import Ising
+from gibbsian.inference.posterior import POSTERIORS, Split
+from gibbsian.models.ising import Ising, IsingFamily
 from gibbsian.resources import row_blocks
 
-# Cut sets of more cells are left to exact inference on the one row, which then costs no more than going through their
-# values.
+# Rows with larger cut sets go through exact inference one by one, which then costs no more than a sum over the values
+# of the cut set.
 LARGEST_CUT = 12
-# Rows that are worked on at a time, and rows whose sums one thread takes; constants, so that the order of sums is too.
+# Number of rows in a block, and of rows that a thread sums; constants, so that the order of sums is fixed.
 ROWS_AT_ONCE = 2**14
 BLOCK = 64
-# Seconds for one missing cell under one value of the cut set, and more for each cell of the cut set.
+# Seconds for one missing cell and one value of the cut set; the second is for each cell of the cut set.
 CELL_SECONDS, CUT_SECONDS = 1.5e-8, 1e-9
 # Seconds for one product of a variable with another in one row: the matrix products around the sums.
 PRODUCT_SECONDS = 3e-10
-# The measure in which work is given to threads.
+# The unit of work for threads.
 OPERATIONS_PER_SECOND = 1e3 * WORTH_THREADS
 
 
 @dataclass(frozen=True, eq=False)
 class CutSets:
-    """Rows of pairs with cut sets: given the values of its cut set, missing cells do not interact.
+    """Rows of pairs with cut sets: given the values of its cut set, the missing cells of a row do not interact.
 
-    A restricted machine with whole rows needs none; with hidden units that interact, all of them but one.
+    The hidden units of a restricted machine do not interact, so that complete rows need no cut set.
 
     Parameters
     ----------
-    family : Family
-        Of pairs, with a form in spins.
+    family : IsingFamily
+        The family.
     present : ndarray of shape (n_rows, n_variables)
         The rows as spins, zero where cells are missing.
     pointers, cells : ndarray of int
@@ -48,16 +47,11 @@ class CutSets:
         Sizes of the cut sets.
     """
 
-    family: Any
-    present: np.ndarray
-    pointers: np.ndarray
-    cells: np.ndarray
-    n_cut: np.ndarray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.present)
+    family: IsingFamily
+    present: Codes
+    pointers: Integers
+    cells: Integers
+    n_cut: Integers
 
     @property
     def seconds(self) -> float:
@@ -69,91 +63,89 @@ class CutSets:
         cells = np.exp2(self.n_cut) * np.diff(self.pointers)
         return float(cells @ (CELL_SECONDS + CUT_SECONDS * self.n_cut))
 
-    def log_evidence(self, theta: np.ndarray) -> np.ndarray:
+    def log_evidence(self, theta: Floats) -> Floats:
         """Return the log of each row's weight, summed over its missing cells."""
-        return self._sum_out(self.family.ising(theta), np.zeros(self.n_rows))[0]
+        return self._sum_out(self.family.ising(theta), np.zeros(len(self.present)))[0]
 
-    def cell_probabilities(self, theta: np.ndarray) -> np.ndarray:
+    def cell_probabilities(self, theta: Floats) -> Floats:
         """Return the probability of the upper value of each cell given the present cells of its row."""
-        return (1.0 + self._sum_out(self.family.ising(theta), np.zeros(self.n_rows))[1]) / 2.0
+        return (1.0 + self._sum_out(self.family.ising(theta), np.zeros(len(self.present)))[1]) / 2.0
 
-    def expect(self, theta: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def expect(self, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return each row's log-evidence, and the weighted sum of their expected statistics.
 
-        A product has the product of means for its mean, unless both cells are missing and joined to each other.
+        The mean of a product is the product of the means, unless both cells are missing and share an edge.
         """
-        family, ising = self.family, self.family.ising(theta)
-        log_evidence, statistics = np.empty(self.n_rows), np.zeros(np.size(theta))
-        for start in range(0, self.n_rows, ROWS_AT_ONCE):
+        family, ising, n_rows = self.family, self.family.ising(theta), len(self.present)
+        low, high = family.variables.levels[0]
+        log_evidence, statistics = np.empty(n_rows), np.zeros(np.size(theta))
+        for start in range(0, n_rows, ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
             log_evidence[block], means, extra = self._part(block)._sum_out(ising, weights[block])
             statistics += factorised_statistics(family, means, weights[block])
-            # products of 0/1 values change by a quarter of what those of spins do
-            statistics[family.n_biases :] += extra * (np.ptp(levels_of(family)[0]) / SPIN.gap) ** 2  # type: ignore[index]
+            # products of 0/1 values change by a quarter of the change of products of spins
+            statistics[family.n_parameters - family.graph.n_edges :] += extra * ((high - low) / 2.0) ** 2
         return log_evidence, statistics
 
-    def _part(self, block: slice) -> CutSets:
-        if block.start == 0 and block.stop >= self.n_rows:
+    def _part(self, block: Slice) -> CutSets:
+        if block.start == 0 and block.stop >= len(self.present):
             return self
         pointers = self.pointers[block.start : block.stop + 1]
         cells = self.cells[pointers[0] : pointers[-1]]
         return CutSets(self.family, self.present[block], pointers - pointers[0], cells, self.n_cut[block])
 
-    def _sum_out(self, ising: Ising, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log-evidence and means as spins of each row, and what joined pairs of missing cells add to products."""
-        means, (indptr, heads, ids) = self.present.astype(np.float64), ising.graph.csr
+    def _sum_out(self, ising: Ising, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log-evidence and means as spins of each row, and the covariances of missing cells that share an edge."""
+        means: Floats = self.present.astype(np.float64)
+        indptr, neighbours, ids = ising.graph.csr
+        couplings: Floats = ising.couplings[ids]
         if self.family.graph.is_dense:
-            fields = means @ ising.graph.matrix(ising.couplings) + ising.fields
+            fields: Floats = means @ ising.graph.matrix(ising.couplings) + ising.fields
         else:
-            fields = pairwise_kernels.sparse_fields(means, indptr, heads, ising.couplings[ids]) + ising.fields
-        present = np.einsum("ri,ri->r", means, fields + ising.fields) / 2.0
-        graph = (indptr, heads, ids, ising.couplings[ids], BLOCK, ising.graph.n_edges)
+            fields = pairwise_kernels.sparse_fields(means, indptr, neighbours, couplings) + ising.fields
+        present: Floats = np.einsum("ri,ri->r", means, fields + ising.fields) / 2.0
+        graph = (indptr, neighbours, ids, couplings, BLOCK, ising.graph.n_edges)
 
-        def sum_rows(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        def sum_rows(part: Slice) -> tuple[Floats, Floats]:
             where = (self.pointers[part.start : part.stop + 1], self.cells, self.n_cut[part])
-            return kernels.sum_rows(means[part], fields[part], weights[part], *where, *graph)
+            sums: tuple[Floats, Floats] = kernels.sum_rows(means[part], fields[part], weights[part], *where, *graph)
+            return sums
 
         parts = in_slices(sum_rows, len(means), self._sum_seconds * OPERATIONS_PER_SECOND, grain=BLOCK)
         sums, extra = map(np.concatenate, zip(*parts, strict=True))
         return ising.constant + present + sums, means, extra.sum(axis=0)
 
 
-def split_by_cut(family: Any, x: np.ndarray, missing: np.ndarray | None) -> tuple[np.ndarray, CutSets, np.ndarray]:
-    """Return the numbers of the rows that a small cut set makes independent, these rows, and the others' numbers."""
-    if x.shape[1] != family.graph.n_nodes:  # the kernels do not look
+@POSTERIORS.register("pairwise")
+def split_by_cut(family: IsingFamily, x: States, missing: Mask | None) -> Split:
+    """Bind the rows with small cut sets."""
+    if x.shape[1] != family.graph.n_nodes:  # kernels do not check
         raise ArgumentError(f"the data has {x.shape[1]} variables but the model has {family.graph.n_nodes}")
-    lacking = np.zeros(x.shape, bool) if missing is None else missing
-    n_missing = lacking.sum(axis=1)
-    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(lacking)[1].copy()
-    indptr, heads, _ = family.graph.csr
-    n_cut = kernels.cut_rows(pointers, cells, indptr, heads, LARGEST_CUT)
+    mask: Mask = np.zeros(x.shape, bool) if missing is None else missing
+    n_missing = mask.sum(axis=1)
+    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(mask)[1].copy()
+    indptr, neighbours, _ = family.graph.csr
+    n_cut: Integers = kernels.cut_rows(pointers, cells, indptr, neighbours, LARGEST_CUT)
     light = n_cut >= 0
-    present = np.where(lacking[light], np.int8(0), to_spins(family, x[light]))
-    kept = np.concatenate([[0], np.cumsum(n_missing[light])])
-    together = CutSets(family, present, kept, cells[np.repeat(light, n_missing)], n_cut[light])
-    return np.flatnonzero(light), together, np.flatnonzero(~light)
+    present = np.where(mask[light], np.int8(0), (2 * x[light] - 1).astype(np.int8))
+    starts = np.concatenate([[0], np.cumsum(n_missing[light])])
+    together = CutSets(family, present, starts, cells[np.repeat(light, n_missing)], n_cut[light])
+    return Split(np.flatnonzero(light), together, np.flatnonzero(~light))
 
 
-def factorised_statistics(family: Any, spin_means: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return ``sum_r shares[r] E_r[S]`` where the variables of row r are independent with these means as spins."""
-    low, high = levels_of(family)[0]  # type: ignore[index]  # which families of spins have
-    values = low + (high - low) * (spin_means + 1.0) / 2.0
+def factorised_statistics(family: IsingFamily, spin_means: Floats, weights: Floats) -> Floats:
+    """Return ``sum_r weights[r] E_r[S]`` where the variables of row r are independent with these means as spins."""
+    low, high = family.variables.levels[0]
+    values: Floats = low + (high - low) * (spin_means + 1.0) / 2.0
 
-    def sums(block: slice) -> np.ndarray:
-        right = values[block]
-        left = right * shares[block, None]
+    def sums(block: Slice) -> Floats:
+        scores = values[block]
+        weighted = scores * weights[block, None]
         if family.graph.is_dense:
-            pairs = pairwise_kernels.gather_edges(left.T @ right, family.graph.edges, False)
+            pairs = pairwise_kernels.gather_edges(weighted.T @ scores, family.graph.edges, False)
         else:
-            pairs = pairwise_kernels.edge_products(left, right, family.graph.edges)
-        return np.concatenate([left.sum(axis=0), pairs]) if family.bias else pairs
+            pairs = pairwise_kernels.edge_products(weighted, scores, family.graph.edges)
+        has_biases = family.n_parameters > family.graph.n_edges
+        return np.concatenate([weighted.sum(axis=0), pairs]) if has_biases else pairs
 
-    totals = np.zeros(family.n_parameters)
-    for part in map_in_order(sums, row_blocks(*values.shape)):
-        totals += part
-    return totals
-
-
-def to_spins(family: Any, x: np.ndarray) -> np.ndarray:
-    """Return a copy of rows as -1 and +1."""
-    return np.asarray(2 * codes_of(family, x) - 1, dtype=np.int8)
+    return sum_in_order(sums, row_blocks(*values.shape), family.n_parameters)

@@ -9,11 +9,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
-from gibbsian.domain import DOMAINS
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState, Penalties
 from gibbsian.learners.lessons import LESSONS
-from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.objectives.base import Equations
 from gibbsian.optimizers import StepInfo
 
@@ -36,7 +35,7 @@ class Around(Learner):
     @property
     def objective(self) -> Any:
         """What is minimised; None where nothing is."""
-        return getattr(self.learner, "objective", None)
+        return self.learner.objective
 
     def refusal(self, model: Any) -> str:
         """Say why the learner within cannot learn a kind of model."""
@@ -94,7 +93,7 @@ class OnJoint(Around):
         """Prepare to learn with hidden units as columns that are always missing."""
         return super().init(_joint(model), with_hidden(data, model.family.n_hidden), rng)
 
-    def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
+    def equations(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that a fit solves, of all units as variables."""
         return self.learner.equations(_joint(model), with_hidden(data, model.family.n_hidden), max_seconds)
 
@@ -104,13 +103,13 @@ class OnJoint(Around):
         return model.replace(model.family.from_joint(super().fitted(joint, state)))
 
 
-def _joint(model: Any) -> PairwiseModel:
-    kinds = {layer.kind for layer in model.family.layers}
+def _joint(model: Model[Any]) -> Model[Any]:
     if not LESSONS.name_for(model.family):
         raise ArgumentError("a belief network is no exponential family over its units", "learn by `learner='stacking'`")
     if any(layer.variables.real for layer in model.family.layers):
         raise ArgumentError("real numbers have no list of values to sum over", "learn by `learner='minibatch'`")
-    if len(kinds) > 1 or not kinds <= set(DOMAINS):
+    kinds = {layer.kind for layer in model.family.layers}
+    if len(kinds) > 1 or any(layer.variables.scores is None for layer in model.family.layers):
         named = ", ".join(layer.kind for layer in model.family.layers)
         raise ArgumentError(
             f"this learner takes hidden units that have the two values of the columns, not layers of {named} units",

@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import Learner, LearnerState, as_learner
+from gibbsian.learners.base import Learner, LearnerState, as_learner, name_of
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.completing import are_few, never_shown
 from gibbsian.learners.noisy_steps import from_independent
-from gibbsian.learners.run import has_converged, has_ended
-from gibbsian.learners.stages import going_on
+from gibbsian.learners.run import outcome_of
+from gibbsian.learners.stages import continuing
 from gibbsian.learners.trained import QUICK_SECONDS, TrainingReport, mixed_states, penalty_pull, training_report
 from gibbsian.models import Model
-from gibbsian.optimizers import StepInfo
+from gibbsian.models.base import Family
+from gibbsian.optimizers import Converged, Failed, Running, StepInfo
 from gibbsian.settings import declared, free, number
 
 # Exact likelihood is taken while one evaluation is predicted to take no longer than QUICK_SECONDS; where cells are
@@ -88,8 +90,8 @@ class CheckedProgress:
 class CheckedProblem:
     """Model, data and what both learners have made of them."""
 
-    model: Any
-    data: Any
+    model: Model[Family]
+    data: Dataset
     first: Any
     then: Any
 
@@ -110,9 +112,9 @@ class Checked(Around):
     @property
     def registered_name(self) -> str:
         """The name of what learns first."""
-        return getattr(self.learner, "registered_name", repr(self.learner))
+        return name_of(self.learner)
 
-    def monitors(self, data: Any, held_out: Any) -> list[Any]:
+    def monitors(self, data: Rows, held_out: Rows) -> list[Any]:
         """Return callbacks that keep the learner's figures, and which learner the parameters come from."""
         return [*super().monitors(data, held_out), _WhichLearner()]
 
@@ -132,22 +134,23 @@ class Checked(Around):
         problem = replace(problem, **{part: inner.problem})
         now = replace(now, **{part: inner.progress}, theta=inner.progress.theta, n_steps=now.n_steps + 1)
         details = {"stage": float(now.stage)}
-        if not has_ended(info, now.n_steps, MAX_ROUNDS if now.stage else now.n_steps + 1, self.tol):
-            return LearnerState(problem, now), going_on(info, details)
-        info = info._replace(details=details)
+        outcome = outcome_of(info, now.n_steps, MAX_ROUNDS if now.stage else None, self.tol)
+        if isinstance(outcome, Running):
+            return LearnerState(problem, now), continuing(info, details)
+        info = info._replace(outcome=outcome, details=details)
         model = learner.fitted(problem.model, LearnerState(inner.problem, inner.progress))
         report = self._check(model, problem.data)
         now = replace(now, ended=True, status="unknown" if report is None else report.status)
-        if report is None or info.failure or now.status == "unknown" or not np.isfinite(now.theta).all():
+        if report is None or isinstance(outcome, Failed) or now.status == "unknown" or not np.isfinite(now.theta).all():
             return LearnerState(problem, now), info
         if now.status == "trained":
-            if not has_converged(info, self.tol):
-                info = info._replace(verdict=f"converged: {report.describe()}", stalled=False)
+            if not isinstance(outcome, Converged):
+                info = info._replace(outcome=Converged(f"converged: {report.describe()}"))
             return LearnerState(problem, now), info
         if self.then is None or now.stage == MAX_CONTINUATIONS:
-            return LearnerState(problem, now), info._replace(failure=_differs(report), verdict="")
+            return LearnerState(problem, now), info._replace(outcome=_differs(report))
         now = self._further(problem, now, model, report)
-        return LearnerState(problem, now), going_on(info._replace(gradient_norm=np.inf), details)
+        return LearnerState(problem, now), continuing(info, details)
 
     def _check(self, model: Model, data: Dataset) -> TrainingReport | None:
         """Compare the moments of a model with the data's; None where they cannot be."""
@@ -179,7 +182,7 @@ class Checked(Around):
         problem, now = state.problem, state.progress
         return LearnerState(problem.then if now.stage else problem.first, now.present)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
+    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
         """Return the model of the learner at work."""
         learner = self.then if state.progress.stage else self.learner
         return learner.fitted(model, self.within(state))
@@ -212,10 +215,11 @@ class _WhichLearner(Callback):
             run.provenance["moments"] = now.status
 
 
-def _differs(report: TrainingReport) -> str:
-    """Return the reason of a fit that ended at a model that does not reproduce its data."""
+def _differs(report: TrainingReport) -> Failed:
+    """Return the outcome of a fit that ended at a model that does not reproduce its data."""
     size = f"largest |z| {report.largest_z:.2f} of {report.z_scores.size}"
-    return f"stopped, the moments of the model are not those of the data ({size}): try a penalty such as `l2=0.01`"
+    reason = f"stopped, the moments of the model are not those of the data ({size})"
+    return Failed(reason, "try a penalty such as `l2=0.01`")
 
 
 def _mismatch(report: TrainingReport) -> float:

@@ -7,8 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
+from gibbsian.models.base import Family, Model
 from gibbsian.objectives.base import Equations
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
@@ -17,8 +20,6 @@ from gibbsian.settings import settings_of
 LEARNERS = Registry("learner", "gibbsian.learners", "LEARNERS")
 # Who binds a mixture to rows, for EM.
 BOUND = Registry("EM of classes", "gibbsian.learners", "BOUND")
-# A gradient that no tolerance accepts: there is more to do.
-NOT_YET = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class LearnerState:
     >>> import numpy as np, gibbsian as gb
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
     >>> learner = gb.learners.as_learner("mple")
-    >>> state = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data, np.random.default_rng(0))
+    >>> state = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data, np.random.default_rng(0))
     >>> state, info = learner.step(state)
     >>> state.progress.theta.shape
     (3,)
@@ -76,6 +77,11 @@ class Learner:
     counts_rows: ClassVar[bool] = False
 
     @property
+    def objective(self) -> Any:
+        """The objective that learning minimises; None where it minimises none."""
+        return None
+
+    @property
     def penalties(self) -> Penalties:
         """The penalties; none unless the learner has settings for them."""
         return Penalties()
@@ -92,17 +98,15 @@ class Learner:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
         return "learns no hidden classes" if has_classes(model) and not self.learns_classes else ""
 
-    def require_able(self, model: Any) -> None:
+    def require_able(self, model: Model[Family]) -> None:
         """Raise `ArgumentError` where the learner cannot learn a kind of model."""
         if refusal := self.refusal(model):
-            raise ArgumentError(refusal, argument="learner", value=getattr(self, "registered_name", self))
+            raise ArgumentError(refusal, argument="learner", value=name_of(self))
 
-    def targets_in(self, data: Any) -> np.ndarray | None:
+    def targets_in(self, data: Rows) -> np.ndarray | None:
         """Return the numbers of the columns that are learned given the others; None where all are learned."""
-        objective = getattr(self, "objective", None)
-        if getattr(objective, "targets", None) is None:
-            return None
-        return data.places(objective.targets, "targets")  # type: ignore[union-attr]
+        targets = None if self.objective is None else self.objective.targets
+        return None if targets is None else data.places(targets, "targets")
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
@@ -110,7 +114,7 @@ class Learner:
 
         return scattered(model, rng) if model.n_hidden else model
 
-    def most_steps(self, model: Any, max_iter: int) -> int:
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
         return max_iter
 
@@ -190,18 +194,19 @@ class Learner:
 
         return OnJoint(self)
 
-    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def restarted(
+        self, state: LearnerState, model: Model[Family], data: Dataset, rng: np.random.Generator
+    ) -> LearnerState:
         """Begin again from another model with the same data; a learner may keep what it has made of them."""
         return self.init(model, data, rng)
 
-    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
         raise self.needs_all_rows()
 
     def needs_all_rows(self) -> ArgumentError:
         """Return the error that says so."""
-        name = getattr(self, "registered_name", type(self).__name__)
-        return ArgumentError(f"needs all rows at once{self.why_all_rows}", argument="learner", value=name)
+        return ArgumentError(f"needs all rows at once{self.why_all_rows}", argument="learner", value=name_of(self))
 
 
 def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settings: Any) -> Learner:
@@ -231,6 +236,11 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
     return learner if epochs is None else learner.at_most(epochs)
 
 
-def has_classes(model: Any) -> bool:
+def name_of(learner: Learner) -> str:
+    """Return the registered name of a learner, or what it is where it has none."""
+    return getattr(learner, "registered_name", repr(learner))
+
+
+def has_classes(model: Model[Family]) -> bool:
     """Say whether a model is a mixture, whose label no row shows."""
     return bool(BOUND.name_for(model.family))

@@ -15,18 +15,20 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from scipy import sparse
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.classes import ClassSums, blocks_of, e_step, nearest, over_blocks, sums_of_labels, total
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment, stay, to_nearest
+from gibbsian.data.rows import Rows
 from gibbsian.errors import DataError
 from gibbsian.learners.base import BOUND
-from gibbsian.models.family import Model
+from gibbsian.models.base import Family, Model
 from gibbsian.models.mixtures.base import (
     Frame,
-    WeightedRows,
+    WeightedSample,
+    class_warning,
     class_weights,
-    empty_class_warning,
     empty_classes,
     log_shares,
 )
@@ -62,8 +64,8 @@ class Shared(NamedTuple):
 
 
 def bound(
-    family: Any,
-    data: Any,
+    family: Family,
+    data: Rows,
     hard: bool,
     rng: np.random.Generator | None = None,
     components: ComponentFits | None = None,
@@ -90,7 +92,7 @@ class BoundMixture:
     ----------
     family : ExponentialMixtureFamily
         The mixture.
-    rows : WeightedRows
+    rows : WeightedSample
         The rows, or where they are not in memory those among which classes begin.
     frame : Frame
         The origin and the least variance.
@@ -103,7 +105,7 @@ class BoundMixture:
     """
 
     family: Any
-    rows: WeightedRows
+    rows: WeightedSample
     frame: Frame
     hard: bool
     n_rows: int
@@ -121,7 +123,7 @@ class BoundMixture:
     @classmethod
     def of_rows(cls, family: Any, data: Any, hard: bool, frame: Frame | None = None) -> Self:
         """Bind rows in memory, in a frame of their own or a given one."""
-        rows = WeightedRows.of(data)
+        rows = WeightedSample.of(data)
         return cls(family, rows, frame or family.frame(rows), hard, data.n_rows)
 
     @cached_property
@@ -274,7 +276,7 @@ class BoundKMeans(BoundMixture):
         """Return the sums of the classes of a partition, whose rows look for no other mean."""
         if self.there is None and self.present is None:
             return self._settled(means, 0.0, labels, np.full(len(labels), np.inf))[1]
-        mass = np.bincount(labels, self.rows.weights, len(means))
+        mass = np.asarray(np.bincount(labels, self.rows.weights, len(means)), np.float64)
         if self.there is not None:
             counts, moves = self.there.class_shifts(means, labels)
             sums = moves + counts * means
@@ -331,10 +333,10 @@ class ComponentFits(Protocol):
     def table(self, states: np.ndarray, missing: np.ndarray | None) -> Any:
         """Return rows as both others take them."""
 
-    def fit(self, a: int, rows: Any, weights: np.ndarray | None = None) -> tuple[Any, float]:
+    def fit(self, a: int, rows: Rows, weights: np.ndarray | None = None) -> tuple[Any, float]:
         """Return the model of a class, fitted to a table with weights or to `Rows` that are not here, and log Z."""
 
-    def log_densities(self, model: Any, log_partition: float, table: Any) -> np.ndarray:
+    def log_densities(self, model: Model[Family], log_partition: float, table: Tensor) -> np.ndarray:
         """Return the log-density of each row."""
 
 
@@ -362,9 +364,9 @@ class BoundModels:
         return cls(family, data.at_most(PLACING_ROWS, rng), hard, components, data)
 
     @cached_property
-    def rows(self) -> WeightedRows:
+    def rows(self) -> WeightedSample:
         """The rows that count."""
-        return WeightedRows.of(self.data)
+        return WeightedSample.of(self.data)
 
     @cached_property
     def table(self) -> Any:
@@ -396,7 +398,7 @@ class BoundModels:
         points = x - self.rows.mean()
         return points if mask is None else np.where(mask, 0.0, points)
 
-    def adopted(self, model: Model[Any]) -> Model[Any]:
+    def adopted(self, model: Model[Family]) -> Model[Any]:
         """Return a fitted mixture as it is."""
         return model
 
@@ -431,9 +433,9 @@ class BoundModels:
             return self.components.fit(a, self.table, shared.memory[a])
         return self.components.fit(a, self.away.map(partial(_of_class, model, self.hard, self.components, a)))
 
-    def warning(self, model: Model[Any], mass: np.ndarray) -> str:
+    def warning(self, model: Model[Family], mass: np.ndarray) -> str:
         """Say which class has lost all its rows."""
-        return empty_class_warning(mass)
+        return class_warning(mass)
 
 
 def _mass_of(shares: np.ndarray) -> ClassSums:
@@ -470,7 +472,7 @@ def random_partition(n_rows: int, n_components: int, rng: np.random.Generator) -
 
 
 def starting_points(
-    points: Any, weights: np.ndarray, n_components: int, rng: np.random.Generator, placing: str = FAR_APART
+    points: Tensor, weights: np.ndarray, n_components: int, rng: np.random.Generator, placing: str = FAR_APART
 ) -> np.ndarray:
     """Draw points far apart by k-means++, or any by their weights, as a dense array.
 

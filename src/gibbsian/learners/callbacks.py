@@ -11,7 +11,7 @@ from typing import Any
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.run import Run, StopRun
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Converged, StepInfo
 
 
 class Callback:
@@ -26,7 +26,7 @@ class Callback:
     ...         self.steps += 1
     >>> count = Count()
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[count])
     >>> count.steps == result.n_steps
     True
@@ -54,7 +54,7 @@ class EachStep(Callback):
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> seen = gb.learners.callbacks.EachStep(lambda step, info: print(step, info.gradient_norm))
     >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[seen])
     1 0.0
@@ -87,7 +87,7 @@ class Interrupt(Callback):
         if self.ours:
             signal.signal(signal.SIGINT, self._note)
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _note(self, number: int, frame: object) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
@@ -99,7 +99,7 @@ class Interrupt(Callback):
             run.provenance["interrupted_at_step"] = run.n_steps
             steps = f"{run.n_steps} step{'s' * (run.n_steps != 1)}"
             remedy = self.remedy or "go on from it with `start`, or give a `checkpoint` to be able to resume"
-            raise StopRun(f"interrupted after {steps}, the model so far is kept: {remedy}")
+            raise StopRun(f"interrupted after {steps}, the model so far is kept", remedy)
 
     def on_end(self, run: Run) -> None:
         """Give Ctrl-C back."""
@@ -119,7 +119,7 @@ class Monitor(Callback):
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> size = gb.learners.callbacks.Monitor(lambda run: {"largest": float(abs(run.fitted().theta).max())})
     >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[size])
     >>> len(result.history["largest"]) == result.n_steps + 1
@@ -172,7 +172,7 @@ class EarlyStopping(Callback):
         waited = len(values) - 1 - max(range(len(values)), key=lambda place: (values[place], place))
         if waited >= self.patience and run.info is not None and not run.done:
             reason = f"stopped after {run.n_steps} steps: {self.figure} has not improved for {waited}"
-            run.info = run.info._replace(verdict=reason)  # the end that was asked for: nothing to warn of
+            run.see(run.info._replace(outcome=Converged(reason)))  # the end that was asked for: nothing to warn of
 
 
 class Printer(Callback):
@@ -195,7 +195,7 @@ class Printer(Callback):
         self.before = now
 
 
-def as_callbacks(given: Any) -> list[Any]:
+def as_callbacks(given: object) -> list[Any]:
     """Return callbacks as a list; functions of a step's number and the step are called after every step.
 
     Examples
@@ -205,9 +205,9 @@ def as_callbacks(given: Any) -> list[Any]:
     ['EachStep']
     """
     listed = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
-    for one in listed:
-        if not hasattr(one, "on_step") and not callable(one):
-            raise ArgumentError(
-                "must be a callback or a function of a step's number and the step", argument="callbacks", value=given
-            )
-    return [one if hasattr(one, "on_step") else EachStep(one) for one in listed]
+    callbacks = [EachStep(one) if callable(one) and not hasattr(one, "on_step") else one for one in listed]
+    if not all(hasattr(one, "on_step") for one in callbacks):
+        raise ArgumentError(
+            "must be a callback or a function of a step's number and the step", argument="callbacks", value=given
+        )
+    return callbacks

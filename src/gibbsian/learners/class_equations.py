@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import DataError, TooExpensiveError
-from gibbsian.models.mixtures.base import rows_of
 from gibbsian.objectives import Equations
 
 # The first differences are over this share of the size of theta; they tell how far a parameter has to move for the
@@ -21,7 +20,7 @@ def class_equations(model: Any, data: Any, max_seconds: float) -> Equations:
 
     Shares that sum to one, unit vectors and tied numbers move together (``family.free_directions``).
     """
-    family, x = model.family, rows_of(data)
+    family, x = model.family, data.states
     basis, shares = family.free_directions(model.theta), data.weights / data.total_weight
 
     def rows_at(move: np.ndarray) -> np.ndarray:

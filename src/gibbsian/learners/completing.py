@@ -17,13 +17,14 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
+from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
+from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.models import Model
 from gibbsian.objectives.base import Scores
 from gibbsian.optimizers import StepInfo
@@ -75,16 +76,16 @@ class AllCompletions:
         holed = np.zeros(data.n_states, bool) if data.missing is None else data.missing.any(axis=1)
         whole, open_states = (np.flatnonzero(kind & (data.weights > 0)) for kind in (~holed, holed))
         missing = None if data.missing is None else data.missing[open_states]
-        listed = complete_in_all_ways(data.domain, data.states[open_states], missing)
+        listed = enumerate_completions(data.variables, data.states[open_states], missing)
         states = np.concatenate([data.states[whole], listed.states])
-        first, place = distinct(data.domain.to_codes(states), data.domain)
+        first, place = distinct(states, data.coding.domain)
         fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
         weights = data.weights[open_states][listed.row]
         return cls(_rows_like(data, states[first], fixed), whole, open_states, listed, weights, place)
 
     def under(self, model: Model) -> Dataset:
         """Return the completed rows, each with its weight times its probability given the present cells."""
-        _, posterior = self.listed.posterior(model)
+        _, posterior = self.listed.posterior(model.log_weights(self.listed.states))
         posterior *= self.weights
         weights = np.bincount(self.place[len(self.whole) :], posterior, minlength=self.rows.n_states)
         weights += self.rows.weights
@@ -98,7 +99,7 @@ class AllCompletions:
         whole, places = np.split(self.place, [len(self.whole)])
         for state, place in zip(self.whole, whole, strict=True):
             yield slice(state, state + 1), scores[place][None]
-        _, posterior = self.listed.posterior(model)
+        _, posterior = self.listed.posterior(model.log_weights(self.listed.states))
         starts = np.append(self.listed.starts, len(places))
         for number, state in enumerate(self.open_states):
             run = slice(starts[number], starts[number + 1])
@@ -109,14 +110,14 @@ class AllCompletions:
 class CompletionsThere:
     """The same of rows on a cluster: each worker lists the completions of its rows whenever they are asked for."""
 
-    data: Any
+    data: Rows
 
     def under(self, model: Model) -> Any:
         """Return the completed rows, on the workers."""
         return self.data.map(lambda part: AllCompletions.of(part).under(model) if part.has_missing else part)
 
 
-def all_completions(data: Any) -> Any:
+def all_completions(data: Dataset) -> Any:
     """List the completions of all rows, or have them listed where the rows are."""
     return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
 
@@ -159,7 +160,7 @@ def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
 
 
 def _n_completions(data: Dataset) -> float:
-    return float(count_completions(data.domain, data.missing, data.n_states)[data.weights > 0].sum())
+    return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
 def never_shown(data: Dataset) -> np.ndarray:
@@ -287,7 +288,7 @@ class SampledRounds:
         minimised, search = self.bind(in_all_copies(self.chains, before.chains, self.data)), before.search
         for _ in range(STEPS_A_ROUND):
             search, inner = minimised.step(search)
-            if inner.stalled:
+            if inner.outcome is not None:
                 break
         chains = self.chains.advance(self.model_of(search.theta), before.chains)
         copies = [self.chains.completions(self.data, chains, k) for k in range(self.chains.copies)]

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.objective import ConditionalsLearner, ObjectiveLearner
 from gibbsian.learners.recipe import Recipe, optimizer_setting
-from gibbsian.models.family import Layered
+from gibbsian.models.base import Family, Layered, Model, keeps
 from gibbsian.models.layers.units import mean_values
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Objective
 from gibbsian.objectives.conditional_likelihood import targets_setting
@@ -33,7 +34,7 @@ class MCL(Recipe):
     [[0.667, 0.333]]
     """
 
-    targets: Any = targets_setting()
+    targets: object = targets_setting()
     optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
 
@@ -46,15 +47,15 @@ class MCL(Recipe):
         """Return the learner itself: a restricted machine knows its clamped sums, whatever its units are."""
         return self
 
-    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
         """Begin with random weights of hidden layers, and biases that have the means of the columns."""
-        if not isinstance(model.family, Layered):
+        if not keeps(model.family, Layered):
             return super().start(model, data, rng)
         return model.replace(model.family.initialised(mean_values(model.family.layers[0], data), rng))
 
-    def refusal(self, model: Any) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Say so where the hidden units of a row have no closed form."""
-        if isinstance(model.family, Layered) and len(model.family.layers) > 2:
+        if keeps(model.family, Layered) and len(model.family.layers) > 2:
             return "the hidden layers of a row have no sum in closed form"
         return super().refusal(model)
 
@@ -73,7 +74,7 @@ class MCPLE(ConditionalsLearner):
     [[0.667, 0.333]]
     """
 
-    targets: Any = targets_setting()
+    targets: object = targets_setting()
 
     def minimised(self) -> Objective:
         """Return minus the log-pseudolikelihood of the targets."""

@@ -16,23 +16,23 @@ import numpy as np
 
 from gibbsian.backends.classes import ClassSums
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.data.sums import added
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.learners.base import LEARNERS, NOT_YET, LearnerState, has_classes
+from gibbsian.learners.base import LEARNERS, LearnerState, has_classes
 from gibbsian.learners.bound_mixtures import FAR_APART, Shared, bound, class_sums, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
-from gibbsian.models.base import Model as OldModel
-from gibbsian.models.family import Model
+from gibbsian.models.base import Family, Model
 from gibbsian.models.mixtures.base import Frame
 from gibbsian.objectives import Equations, Function, Likelihood
 from gibbsian.objectives.priors import SmoothPenalty
-from gibbsian.optimizers import LBFGS, StepInfo
+from gibbsian.optimizers import LBFGS, Failed, StepInfo
 from gibbsian.optimizers.anderson import LastRounds
-from gibbsian.optimizers.base import gradient_norm, penalty
+from gibbsian.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.optimizers.lbfgs import LBFGSState
 from gibbsian.settings import choice, declared, flag, free, number, positional, whole
 
@@ -80,7 +80,7 @@ class EMProgress:
     gap: np.ndarray
     variance: np.ndarray
     e_steps: int
-    posterior: Any
+    posterior: object
     moves: np.ndarray
     changes: np.ndarray
     evaluations: int
@@ -103,7 +103,7 @@ class EM(WithPrior):
     >>> import numpy as np, gibbsian as gb
     >>> rows = [[1, 1], [1, 1], [-1, -1], [1, -1], [-1, 1], [float("nan"), 1], [-1, float("nan")]]
     >>> data = gb.Dataset.read(rows, coding="spin")
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> result = gb.learners.run(gb.learners.EM(), model, data, np.random.default_rng(0))
     >>> best = gb.learners.run(gb.learners.as_learner("mle"), model, data, np.random.default_rng(0))
     >>> result.converged, bool(np.allclose(result.model.theta, best.model.theta, atol=1e-4))
@@ -155,11 +155,11 @@ class EM(WithPrior):
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
-    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said; classes are placed by the data."""
         return model if has_classes(model) else super().start(model, data, rng)
 
-    def init(self, model: OldModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[Any], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take the E-step at the start."""
         if has_classes(model):
             if self.log_prior is not None:
@@ -176,7 +176,7 @@ class EM(WithPrior):
         return LearnerState(state.problem, progress), info
 
     def update(
-        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+        self, state: LearnerState | None, model: Model[Family], data: Rows | None, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Share the rows of a chunk among the classes as they stand, and learn from the sums of all chunks so far."""
         if not has_classes(model):
@@ -208,7 +208,7 @@ class EM(WithPrior):
     def _hard(self) -> bool:
         return self.assignment == "hard"
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
+    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
         """Return the model as a state has it."""
         return state.problem.fitted(model, state.progress)
 
@@ -216,7 +216,7 @@ class EM(WithPrior):
         """Say what is wrong with the solution."""
         return state.problem.warning(state.progress)
 
-    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+    def restored(self, state: LearnerState, progress: object) -> LearnerState:
         """Return a fresh state with the progress that a checkpoint held."""
         return LearnerState(state.problem, state.problem.restored(state.progress, progress))
 
@@ -224,7 +224,9 @@ class EM(WithPrior):
         """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
         return state.problem.kept(state.progress)
 
-    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def restarted(
+        self, state: LearnerState, model: Model[Family], data: Rows, rng: np.random.Generator
+    ) -> LearnerState:
         """Begin again from another model with the same data."""
         return state.problem.restarted(model, data, rng)
 
@@ -234,7 +236,7 @@ class MachineAlternation:
     """Both steps of a machine with hidden units or missing cells: expectations, and quasi-Newton steps between them."""
 
     learner: EM
-    model: OldModel
+    model: Model[Any]
     data: Dataset
 
     @cached_property
@@ -256,7 +258,7 @@ class MachineAlternation:
     def _engine(self) -> Engine:
         return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
 
-    def begin(self, model: OldModel, rng: np.random.Generator) -> EMProgress:
+    def begin(self, model: Model[Family], rng: np.random.Generator) -> EMProgress:
         """Take both expectations at the start."""
         nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
         start = EMProgress(
@@ -295,9 +297,9 @@ class MachineAlternation:
         moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
         value, best = self._value(after), self._value(before)
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
-        return after, StepInfo(value, norm, moved, after.evaluations, stalled, noise)
+        return after, StepInfo(value, norm, moved, after.evaluations, noise, ROUNDED if stalled else None)
 
-    def fitted(self, model: OldModel, progress: EMProgress) -> OldModel:
+    def fitted(self, model: Model[Family], progress: EMProgress) -> Model[Any]:
         """Return the model with the parameters."""
         return model.replace(progress.theta)
 
@@ -312,11 +314,11 @@ class MachineAlternation:
     def kept(self, progress: EMProgress) -> None:
         """Return nothing: all rows are needed at once."""
 
-    def restarted(self, model: OldModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def restarted(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Begin again from another model."""
         return self.learner.init(model, data, rng)
 
-    def _free_phase(self, model: OldModel) -> tuple[np.ndarray, float]:
+    def _free_phase(self, model: Model[Family]) -> tuple[np.ndarray, float]:
         """Return the expected statistics and log Z."""
         answers = self._engine.at(model.theta)
         return answers.moments, answers.log_partition
@@ -331,7 +333,7 @@ class MachineAlternation:
         function = self.smooth.added_to(self._complete_data(statistics))
         for _ in range(self.learner.m_steps):
             state, info = LBFGS().step(function, state, self.l1)
-            if info.stalled:
+            if info.outcome is not None:
                 break
         return state
 
@@ -418,7 +420,7 @@ class ClassAlternation:
         fitted = model.family.is_fitted(model.theta)
         start = self.rows.adopted(model) if fitted else self.rows.start(rng, self.placing)
         energy, sums, memory = self._e_step(start, None, 0)
-        return ClassProgress(start.theta, sums, memory, energy, NOT_YET, self._noise(energy), 0, Rebuilt(start))
+        return ClassProgress(start.theta, sums, memory, energy, np.nan, self._noise(energy), 0, Rebuilt(start))
 
     def advance(self, before: ClassProgress) -> tuple[ClassProgress, StepInfo]:
         """Take an M-step and an E-step; the first step only reports the E-step at the start."""
@@ -428,9 +430,9 @@ class ClassAlternation:
         model = self.rows.m_step(Shared(before.free_energy, before.sums, before.memory), before.model.value)
         energy, sums, memory = self._e_step(model, before.memory, before.e_steps)
         weight = self.rows.total_weight
-        if energy > before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
-            words = f"stopped at step {before.e_steps}: the free energy rose, so a component's own fit is not a maximum"
-            return before, _class_info(before)._replace(failure=words)
+        if not energy <= before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
+            hint = "the free energy rose, so a component's own fit is not a maximum"
+            return before, _class_info(before)._replace(outcome=Failed(f"stopped at step {before.e_steps}", hint))
         lowest = min(energy, before.free_energy)
         fall, noise = (before.free_energy - lowest) / weight, self._noise(lowest)
         after = ClassProgress(model.theta, sums, memory, lowest, fall, noise, before.e_steps + 1, Rebuilt(model))
@@ -458,7 +460,7 @@ class ClassAlternation:
         """Put the parameters that a checkpoint held into the model of a fresh start."""
         return replace(progress, model=Rebuilt(fresh.model.value.replace(progress.theta)))
 
-    def restarted(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def restarted(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> LearnerState:
         """Begin again from another model with the same rows."""
         return LearnerState(self, self.begin(model, rng))
 
@@ -512,7 +514,7 @@ class Chunk:
         after = ChunkProgress(theta, total, before.chunks + 1, before.frame)
         return after, StepInfo(free_energy, moved, 1.0, after.chunks)
 
-    def fitted(self, model: Any, progress: ChunkProgress) -> Any:
+    def fitted(self, model: Model[Family], progress: ChunkProgress) -> Any:
         """Return the mixture."""
         return Model(self.family, self.family.translated(progress.theta, -progress.frame.origin))
 

@@ -17,12 +17,14 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed
+from gibbsian.data.rows import Rows
 from gibbsian.data.sums import scaled
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, in_own_units, returned
 from gibbsian.learners.standard_units import ColumnScale
+from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.optimizers import StepInfo
 
 # Sweeps over missing cells before the minibatches of an epoch.
@@ -35,7 +37,7 @@ class _Problem(NamedTuple):
     """Layers and rows in the units of learning, and the names with signs of what is measured first and later."""
 
     model: Any
-    data: Any
+    data: Rows | None
     scale: ColumnScale | None
     named: tuple[dict[str, float], dict[str, float]]
 
@@ -51,7 +53,7 @@ class EpochsThere(Around):
 
     learner: Minibatch
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Draw the seed, and start the chains of each partition."""
         layers, data, scale = in_own_units(model, data)
         seed, theta = draw_seed(rng), layers.theta.astype(self.learner.dtype)
@@ -88,12 +90,12 @@ class EpochsThere(Around):
         )
         return LearnerState(state.problem, after), self.learner.step_info(after, self.learner.learning_rate)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
+    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
         """Return the model as a state has it, in the units of the data."""
         learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
         return returned(model, learned if scale is None else scale.to_data(learned))
 
-    def most_steps(self, model: Any, max_iter: int) -> int:
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the number of epochs."""
         return self.learner.max_iter
 
@@ -104,7 +106,12 @@ class EpochsThere(Around):
 
 
 def epoch_of(
-    learner: Minibatch, model: Any, progress: MinibatchProgress, total: float, data: Dataset, memory: Any
+    learner: Minibatch,
+    model: Model[DiscreteFamily],
+    progress: MinibatchProgress,
+    total: float,
+    data: Dataset,
+    memory: object,
 ) -> tuple[Any, ...]:
     """Return theta, velocity, figure and gradient after an epoch of a partition, times its weight; its chains."""
     rng = own_generator([*progress.seed, progress.epoch], data)
@@ -125,7 +132,9 @@ def epoch_of(
     return (*sums, n_batches, [after.memory])
 
 
-def _begun(learner: Minibatch, model: Any, seed: np.ndarray, data: Dataset) -> tuple[float, list[Any], list[Any]]:
+def _begun(
+    learner: Minibatch, model: Model[DiscreteFamily], seed: np.ndarray, data: Dataset
+) -> tuple[float, list[Any], list[Any]]:
     """Return the figure of a partition before the first epoch, times its weight, its chains, and the figure's names."""
     begun = learner.begin(model, data, own_generator(seed, data))
     names = [tuple(begun.problem.lessons.figures(1.0, epoch) for epoch in (0, 1))]

@@ -8,9 +8,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
-from gibbsian.models.family import Model, StackParts, Units
+from gibbsian.models.base import Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import refused, spread, states_of, values_of
+from gibbsian.models.layers.units import codes_of, refused, spread
 
 
 class EpochRows:
@@ -37,11 +37,11 @@ class EpochRows:
 
     def values(self, layer: Units, places: np.ndarray, filled: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Return the values of rows, in some precision."""
-        return values_of(layer, self.states(places, filled)).astype(dtype, copy=False)
+        return layer.encode(self.states(places, filled)).astype(dtype, copy=False)
 
     def distinct_values(self, layer: Units, some: slice) -> np.ndarray:
         """Return the values of some distinct rows, none of whose cells is missing."""
-        return values_of(layer, self.data.states[some])
+        return layer.encode(self.data.states[some])
 
     def missing_columns(self, layer: Units) -> np.ndarray:
         """Return the columns of values that the rows lack, as a mask."""
@@ -50,7 +50,7 @@ class EpochRows:
     def filled_from(self, layer: Units, values: np.ndarray) -> np.ndarray:
         """Return what stands in missing cells, of values of all rows."""
         missing = self.data.missing[self.data.row_of]  # type: ignore[index]
-        return states_of(layer, values)[missing].astype(self.data.states.dtype)
+        return codes_of(layer, values)[missing].astype(self.data.states.dtype)
 
     def start(self, model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
         """Draw the missing cells from the visible biases alone."""
@@ -60,7 +60,7 @@ class EpochRows:
         layer, fields = model.family.layers[0], model.parts.biases[0]
         for start in range(0, self.n_rows, 4096):
             places = np.arange(start, min(start + 4096, self.n_rows))
-            drawn = states_of(layer, layer.draw(np.tile(fields, (len(places), 1)), rng))
+            drawn = codes_of(layer, layer.draw(np.tile(fields, (len(places), 1)), rng))
             filled[self._cells(places)] = drawn[self.missing(places)]
         return filled
 
@@ -80,7 +80,7 @@ class EpochRows:
         holed = np.flatnonzero(mask.any(axis=1))
         if len(holed):
             both = family.draw_side(parts, 1, [values[holed], None], rng)
-            drawn = states_of(layer, family.draw(parts, 0, both, rng))
+            drawn = codes_of(layer, family.draw(parts, 0, both, rng))
             filled[self._cells(places[holed])] = drawn[mask[holed]]
             values[holed] = self.values(layer, places[holed], filled, dtype)
         return values

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import (
@@ -26,7 +26,8 @@ from gibbsian.expectations.in_spins import InSpins
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.posterior import PATIENT_SECONDS
 from gibbsian.learners.completing import CompletedRows, are_few, require_shown
-from gibbsian.models import Model
+from gibbsian.models.base import ExponentialFamily, Family, Model
+from gibbsian.models.variables import Variables
 from gibbsian.settings import Setting, check_value
 
 # What an exact clamped phase may take beside a free phase that is sampled: some sweeps of its chains. For 5,000 rows of
@@ -35,7 +36,7 @@ HURRIED_SECONDS = 0.05
 _SCALE = Setting("Size of the random parameters.", "number", low=0)
 
 
-def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: float = 0.1) -> Model:
+def break_symmetry(model: Model[Any], hidden: Any, rng: np.random.Generator, scale: float = 0.1) -> Model[Any]:
     """Give the interactions of hidden units small random parameters.
 
     Where they are all zero hidden units are independent of everything and of each other's making: the gradient of
@@ -56,32 +57,32 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.learners.hidden import break_symmetry
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     >>> start = break_symmetry(model, [False, False, True], np.random.default_rng(0))
     >>> (start.theta != 0).tolist()                            # the biases, then the pairs 01, 02 and 12
     [False, False, False, False, True, True]
     """
     check_value("scale", scale, _SCALE)
-    touched = model.penalised & model.touches(hidden_columns(model, hidden))
+    touched = model.penalised & model.family.terms_of(hidden_columns(model, hidden))
     noise = rng.normal(scale=scale, size=model.theta.size)
     return model.replace(model.theta + np.where(touched, noise, 0.0))
 
 
-def scattered(model: Any, rng: np.random.Generator) -> Any:
+def scattered(model: Model[Any], rng: np.random.Generator) -> Model[Any]:
     """Return random couplings of the hidden units of a pairwise model from which learning can start.
 
     Their spread is one over the root of the number of couplings of a hidden unit, as of spins: the field on a unit is
     then of order one, whatever their number.
     """
-    hidden = np.arange(model.n_variables) >= model.n_variables - model.n_hidden
-    scale = 1.0 / np.sqrt(model.graph.degrees[hidden].mean())
-    if not model.bias:  # there are no biases to convert with; a product of 0/1 is a quarter of that of spins
-        return break_symmetry(model, hidden, rng, scale * (SPIN.gap / model.domain.gap) ** 2)
-    spins: Any = break_symmetry(model.to_domain(SPIN)[0], hidden, rng, scale)
-    return spins.to_domain(model.domain)[0]
+    family, hidden = model.family, np.arange(model.n_variables) >= model.n_variables - model.n_hidden
+    scale = 1.0 / np.sqrt(family.graph.degrees[hidden].mean())
+    if not family.bias:  # there are no biases to convert with; a product of 0/1 is a quarter of that of spins
+        return break_symmetry(model, hidden, rng, scale * (2.0 / family.gap) ** 2)
+    spins = break_symmetry(family.recode(model.theta, Variables.spins)[0], hidden, rng, scale)
+    return model.replace(spins.family.recode(spins.theta, model.variables)[0].theta)
 
 
-def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
+def hidden_columns(model: Model[Family], hidden: Tensor) -> np.ndarray:
     """Return a mask of the hidden variables, given as a mask, by number, or as the data that do not show them."""
     if isinstance(hidden, Dataset):
         return np.zeros(hidden.n_variables, bool) if hidden.missing is None else np.asarray(hidden.missing.all(axis=0))
@@ -95,7 +96,9 @@ def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
     return np.isin(np.arange(model.n_variables), given)
 
 
-def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: Model, data: Dataset) -> Expectation:
+def choose_clamped(
+    clamped: str | Expectation | None, expectation: Any, model: Model[Family], data: Dataset
+) -> Expectation:
     """Return the clamped phase that goes with a free phase.
 
     Contrastive divergence restarts its chains at completed rows, so that it needs clamped chains; samples that are the
@@ -137,14 +140,14 @@ class CompleteData:
     statistics: np.ndarray
     stderr: np.ndarray
 
-    def __call__(self, model: Model, state: None) -> tuple[Estimate, None]:
+    def __call__(self, model: Model[Family], state: None) -> tuple[Estimate, None]:
         """Return the statistics, and the log-evidence under the model."""
         log_weight = Estimate(float(model.theta @ self.statistics))
         return Estimate(self.statistics, self.stderr, {"log_partition": log_weight}), None
 
 
 def begun_phase(
-    clamped: Any, expectation: Any, model: Model, data: Dataset, rng: np.random.Generator
+    clamped: Any, expectation: Any, model: Model[ExponentialFamily], data: Dataset, rng: np.random.Generator
 ) -> tuple[Any, Any, Dataset]:
     """Return the clamped phase that goes with a free one, its state, and complete rows where the free one may start."""
     if not data.has_missing:

@@ -50,58 +50,32 @@ class GradientMaker:
 
         Data and samples of the free phase are values of all layers, row by row.
         """
-        kernels = layer_kernels(data[0])
-        here = [kernels.column_means(part) for part in data]
-        sampled = not isinstance(free, FreeMoments)
-        rows: Any = free
-        there = [kernels.column_means(part) for part in rows] if sampled else rows.firsts
-        firsts = [own - other for own, other in zip(here, there, strict=True)]
-        widths = [len(part) for part in here]
-        flat = self._array("gradient", 1, sum(widths) + sum(a * b for a, b in pairwise(widths)), data[0])[0]
-        start = sum(widths)
-        moved = list(firsts)
+        kernels, like = layer_kernels(data[0]), data[0]
+        moments = free if isinstance(free, FreeMoments) else None
+        others: Any = free if moments is None else moments.firsts
+        height = len(like) + (len(others[0]) if moments is None else 0) + (0 if offsets is None else 2)
+        widths = [part.shape[1] for part in data]
+        flat = self._array("gradient", 1, sum(widths) + sum(a * b for a, b in pairwise(widths)), like)[0]
+        start, biases, means = 0, [], []
+        lefts: list[Array] = []
+        rights: list[Array] = []
+        for place, (own, other, width) in enumerate(zip(data, others, widths, strict=True)):
+            biases.append(flat[start : start + width])
+            lefts.append(self._array(("left", place), height, width, like) if place < len(data) - 1 else None)
+            rights.append(self._array(("right", place), height, width, like) if place else None)
+            offset = None if offsets is None else offsets[place]
+            means.append(kernels.join_phases(own, other, offset, lefts[-1], rights[-1], biases[-1]))
+            start += width
         for place, (a, b) in enumerate(pairwise(widths)):
-            pair = slice(place, place + 2)
             weights = flat[start : start + a * b].reshape(a, b)
-            start += a * b
-            between = rows[pair] if sampled else None
-            self._multiply(place, data[pair], between, firsts[pair], offsets and offsets[pair], weights)
-            if not sampled:
-                weights -= rows.products[place]
+            library_of(like).matmul(lefts[place].T, rights[place + 1], out=weights)
+            if moments is not None:
+                weights -= moments.products[place]
             if offsets is not None:
-                moved[place] = kernels.less_product(moved[place], weights, offsets[place + 1])
-                moved[place + 1] = kernels.less_product(moved[place + 1], weights.T, offsets[place])
-        start = 0
-        for part in moved:
-            flat[start : start + len(part)] = part
-            start += len(part)
-        return flat, here
-
-    def _multiply(
-        self,
-        place: int,
-        data: Sequence[Array],
-        free: Sequence[Array] | None,
-        firsts: Sequence[Array],
-        offsets: Sequence[Array] | None,
-        weights: Array,
-    ) -> None:
-        library, (dv, dh) = library_of(weights), firsts
-        n_data, n_free = len(data[0]), 0 if free is None else len(free[0])
-        n_rows = n_data + n_free
-        height = n_rows + (0 if offsets is None else 2)
-        left = self._array(("left", place), height, len(dv), weights)
-        right = self._array(("right", place), height, len(dh), weights)
-        left[:n_data] = data[0]
-        library.multiply(data[1], 1.0 / n_data, out=right[:n_data])
-        if free is not None:
-            left[n_data:n_rows] = free[0]
-            library.multiply(free[1], -1.0 / n_free, out=right[n_data:n_rows])
-        if offsets is not None:
-            left[n_rows], left[n_rows + 1] = offsets[0], dv
-            library.negative(dh, out=right[n_rows])
-            library.negative(offsets[1], out=right[n_rows + 1])
-        library.matmul(left.T, right, out=weights)
+                kernels.subtract_product(biases[place], weights, offsets[place + 1])
+                kernels.subtract_product(biases[place + 1], weights.T, offsets[place])
+            start += a * b
+        return flat, means
 
     def _array(self, name: Any, height: int, width: int, like: Array) -> Array:
         """Return the first rows of an array that is kept, made anew when too small."""

@@ -11,9 +11,9 @@ from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import EpochRows
-from gibbsian.models.family import StackParts
+from gibbsian.models.base import StackParts
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import CategoricalUnits, values_of
+from gibbsian.models.layers.units import CategoricalUnits
 from gibbsian.startup import log_softmax
 
 # Rows that the figures are computed from: enough for two digits of a mean, few enough to cost less than an epoch.
@@ -107,7 +107,7 @@ class HeldOutCurves:
 
 def _mean_evidence(family: StackFamily, theta: np.ndarray, rows: EpochRows) -> float:
     """Mean log-weight of complete rows, the hidden units summed out."""
-    values = values_of(family.layers[0], rows.states(np.arange(rows.n_rows), np.empty(0)))
+    values = family.layers[0].encode(rows.states(np.arange(rows.n_rows), np.empty(0)))
     return float(rows.data.shares @ family.log_evidence(theta, values))
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior
+from gibbsian.expectations.deep_mean_field import DeepMeanField, MeanFieldPosterior
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker, towards
 from gibbsian.learners.layer_monitors import Watched
-from gibbsian.models.family import Model, StackParts
+from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import log_probability, mean_values, spread, values_of
+from gibbsian.models.layers.units import log_probability, mean_values, spread
 from gibbsian.registry import Registry
 from gibbsian.samplers.layer_paths import IndependentUnits
 
@@ -39,12 +39,12 @@ _MEAN_FIELD_TOL = 1e-3
 class Memory(NamedTuple):
     """The state of the free phase, and the means of the layers under the data, averaged over the past."""
 
-    free: Any
+    free: object
     offsets: tuple[Array, ...]
 
 
 class Lesson(NamedTuple):
-    """What is made of one minibatch: a direction in the layout of theta, what is remembered, and the misfit of it."""
+    """What is made of one minibatch: a direction in the layout of theta, what is remembered, the misfit if known."""
 
     gradient: Array
     memory: Memory
@@ -52,7 +52,7 @@ class Lesson(NamedTuple):
 
 
 class Clamped(NamedTuple):
-    """Values of all layers at some rows, means of hidden units; the fields of the odd layers; the misfit."""
+    """Values of all layers at some rows, means of hidden units; the fields of the odd layers; the misfit if known."""
 
     values: list[Array]
     fields: list[Array]
@@ -117,9 +117,9 @@ class Lessons:
     def clamp(self, parts: StackParts, values: Array) -> Clamped:
         """Return the hidden units given rows of visible values."""
         fields = self.family.fields(parts, 1, [values, None])
-        return Clamped([values, self.family.layers[1].means(fields)], [fields], 0.0)
+        return Clamped([values, self.family.layers[1].means(fields)], [fields], None)
 
-    def lesson(self, parts: StackParts, memory: Memory, clamped: Clamped, rng: Any) -> Lesson:
+    def lesson(self, parts: StackParts, memory: Memory, clamped: Clamped, rng: np.random.Generator) -> Lesson:
         """Return the gradient; the chains move on."""
         free, state = self.phase(self.family, parts, memory.free, clamped.fields, rng)
         gradient, means = self.make_gradient(clamped.values, free, memory.offsets if self.learner.centred else None)
@@ -165,14 +165,14 @@ class DeepLessons(Lessons):
         """Return the hidden units given rows of visible values."""
         return self._clamped(parts, self.mean_field(self.family, parts, values))
 
-    def _posterior(self, parts: StackParts, places: np.ndarray) -> Posterior:
+    def _posterior(self, parts: StackParts, places: np.ndarray) -> MeanFieldPosterior:
         (states, missing), visible = self.rows.data.rows(places), self.family.layers[0]
         if missing is None:
-            return self.mean_field(self.family, parts, values_of(visible, states))
+            return self.mean_field(self.family, parts, visible.encode(states))
         states = np.where(missing, states.dtype.type(0), states)
-        return self.mean_field(self.family, parts, values_of(visible, states), spread(visible, missing))
+        return self.mean_field(self.family, parts, visible.encode(states), spread(visible, missing))
 
-    def _clamped(self, parts: StackParts, posterior: Posterior) -> Clamped:
+    def _clamped(self, parts: StackParts, posterior: MeanFieldPosterior) -> Clamped:
         """The misfit is the mean of ``-log P(v | h)`` at the posterior means of the lowest hidden layer."""
         means = list(posterior.means)
         found = log_probability(self.family.layers[0], self.family.fields(parts, 0, means), means[0])

@@ -16,7 +16,6 @@ import numpy as np
 from gibbsian import graphs
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import data_moments
-from gibbsian.domain import SPIN
 from gibbsian.errors import (
     ArgumentError,
     ConstantColumnError,
@@ -26,10 +25,12 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.potts_mean_field import inverted, solve_potts
+from gibbsian.learners.potts_mean_field import has_pair_tables, inverted, solve_potts
 from gibbsian.learners.recipe import Penalised
-from gibbsian.models import Model, PairwiseModel
-from gibbsian.optimizers import StepInfo
+from gibbsian.models.base import Family, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.ising import is_ising
+from gibbsian.optimizers import Converged, StepInfo
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, positional
 
@@ -139,48 +140,52 @@ class InverseMeanField(Penalised):
                 "or a learner such as 'mple'",
             )
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Refuse what the formula cannot take; nothing is computed yet."""
-        kind = f"has no formula for a {type(model).__name__}"
-        if not model.is_pairwise and not model.has_pair_tables:
+        kind, tables = f"has no formula for a {type(model.family).__name__}", has_pair_tables(model.family)
+        if not is_ising(model.family) and not tables:
             raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
-        if model.has_pair_tables and self.approximation != "naive":
+        if tables and self.approximation != "naive":
             raise ArgumentError(kind, "use 'naive'", argument="approximation", value=self.approximation)
         return LearnerState((model, data), _Progress(model.theta))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Evaluate the formula."""
         model, data = state.problem
-        if model.has_pair_tables:
-            theta, unreal = solve_potts(model, data, self.l2), np.empty((0, 2))
+        if has_pair_tables(model.family):
+            theta, unreal = solve_potts(model.family, data, self.l2), np.empty((0, 2))
         else:
             theta, unreal = _solve(self.approximation, model, data, self.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
             notify(
                 DegenerateDataWarning(
-                    f"has no real solution by {self.approximation!r} for {len(unreal)} of {model.graph.n_edges} pairs "
-                    f"(first: {first!r} and {second!r}), which get the naive value",
+                    f"has no real solution by {self.approximation!r} for {len(unreal)} of "
+                    f"{model.family.graph.n_edges} pairs (first: {first!r} and {second!r}), which get the naive value",
                     "their couplings are too strong, raise `l2=` or use 'mple'",
                     argument="learner",
                     value="mean-field",
                 )
             )
-        verdict = f"solved in closed form ({self.approximation}): the moments match the data's approximately"
-        return LearnerState(state.problem, _Progress(theta)), StepInfo(float("nan"), 0.0, 1.0, 1, verdict=verdict)
+        solved = f"solved in closed form ({self.approximation}): the moments match the data's approximately"
+        return LearnerState(state.problem, _Progress(theta)), StepInfo(
+            float("nan"), 0.0, 1.0, 1, outcome=Converged(solved)
+        )
 
 
-def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None = None) -> PairwiseModel:
+def warm_start(
+    name: str, model: Model[PairwiseFamily], data: Dataset, l2: float | None = None
+) -> Model[PairwiseFamily]:
     """Return the model with the parameters of a mean-field approximation, to start another learner from.
 
     Parameters
     ----------
     name : str
         ``"naive"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
-    model : PairwiseModel
+    model : Model
         The structure; its parameters do not matter.
     data : Dataset
-        Data in the model's domain.
+        Data of its variables.
     l2 : float, optional
         Strength of the pseudocount (see `InverseMeanField`). By default the weight of ``n_variables`` rows, which keeps
         the start finite and moderate on any data.
@@ -189,9 +194,9 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(votes.n_variables), votes.domain)
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(votes.n_variables), votes.variables))
     >>> start = gb.learners.mean_field.warm_start("sessak-monasson", model, votes)
-    >>> bool(start.couplings.any())
+    >>> bool(start.parts.couplings.any())
     True
     """
     if name not in _METHODS:
@@ -201,48 +206,50 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     return model.replace(theta)
 
 
-def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
+def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
     """Return theta in the model's own coding and the pairs without a real solution."""
     formula, needs_inverse = _METHODS[method]
-    moments = (_full_moments if needs_inverse else _edge_moments)(model, data, l2)
+    moments = (_full_moments if needs_inverse else _edge_moments)(model.family, data, l2)
     solution = formula(moments)
-    spin = PairwiseModel.build(model.graph, solution.biases, solution.couplings)
-    converted, _ = spin.to_domain(model.domain)
-    theta = converted.theta if model.bias else converted.couplings
-    return theta, model.graph.edges[solution.unreal]
+    spin = PairwiseFamily.model(model.family.graph, solution.biases, solution.couplings)
+    converted, _ = spin.family.recode(spin.theta, model.variables)
+    theta = converted.theta if model.family.bias else converted.parts.couplings
+    return theta, model.family.graph.edges[solution.unreal]
 
 
 # -- moments ----------------------------------------------------------------------------------------------------------
-def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseudocount: float) -> PairwiseModel:
-    """Means as biases and connected correlations as couplings, on any graph over the model's variables."""
-    carrier = PairwiseModel.zeros(graph)
-    present = data_moments(carrier, data.convert("spin"))
+def _spin_moments(
+    graph: graphs.Graph, family: PairwiseFamily, data: Dataset, pseudocount: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means, and connected correlations along the edges of any graph over the family's variables."""
+    carrier = Model.zeros(PairwiseFamily(graph))
+    present = data_moments(carrier, data)
     assert present is not None  # every moment of a pairwise model can be taken over present cells
     moments = present.mean / (1.0 + pseudocount)
     if np.isnan(moments).any():
         raise MissingValuesError(
             "some pair of columns is never present together", "drop one of them, or use `learner='mle'`"
         )
-    raw = carrier.replace(moments)
-    symmetric = model.domain == SPIN and not model.bias
+    raw = carrier.family.split(moments)
+    symmetric = family.low == -family.gap / 2 and not family.bias
     mean = np.zeros(data.n_variables) if symmetric else raw.biases
     i, j = graph.edges.T
     constant = np.abs(mean) >= 1.0 - 1e-15
     if constant.any():
         name = data.names[int(np.argmax(constant))]
         raise ConstantColumnError(f"column {name!r} has one value only", "drop it or give `l2=0.01`")
-    return PairwiseModel.build(graph, mean, raw.couplings - mean[i] * mean[j])
+    return mean, raw.couplings - mean[i] * mean[j]
 
 
-def _edge_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _Moments:
+def _edge_moments(family: PairwiseFamily, data: Dataset, pseudocount: float) -> _Moments:
     """Moments on the edges alone; sparse graphs need no n x n matrix."""
-    spin = _spin_moments(model.graph, model, data, pseudocount)
-    _check_cells(spin, data)
-    edges = model.graph.edges
-    return _Moments(spin.biases, edges, spin.couplings, np.zeros(len(edges)))
+    mean, correlations = _spin_moments(family.graph, family, data, pseudocount)
+    edges = family.graph.edges
+    _check_cells(mean, correlations, edges, data)
+    return _Moments(mean, edges, correlations, np.zeros(len(edges)))
 
 
-def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _Moments:
+def _full_moments(family: PairwiseFamily, data: Dataset, pseudocount: float) -> _Moments:
     """Moments on the edges, with the inverse of the full correlation matrix."""
     n = data.n_variables
     require_memory(
@@ -250,11 +257,12 @@ def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _M
         f"inverting the correlations of {n} variables",
         "take the approximation 'independent-pair', which needs the edges only",
     )
-    spin = _spin_moments(graphs.complete(n), model, data, pseudocount)
-    correlations = spin.coupling_matrix
-    inverse = _inverse(correlations, 1.0 - spin.biases**2, data)
-    i, j = model.graph.edges.T
-    return _Moments(spin.biases, model.graph.edges, correlations[i, j], inverse[i, j])
+    every = graphs.complete(n)
+    mean, correlations = _spin_moments(every, family, data, pseudocount)
+    matrix = every.matrix(correlations)
+    inverse = _inverse(matrix, 1.0 - mean**2, data)
+    i, j = family.graph.edges.T
+    return _Moments(mean, family.graph.edges, matrix[i, j], inverse[i, j])
 
 
 def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
@@ -270,12 +278,12 @@ def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> n
     return inverse / scale
 
 
-def _check_cells(spin: PairwiseModel, data: Dataset) -> None:
+def _check_cells(mean: np.ndarray, correlations: np.ndarray, edges: np.ndarray, data: Dataset) -> None:
     """Name the first pair of which one combination of values never occurs."""
-    i, j = spin.graph.edges.T
-    least = np.min(_cells(spin.biases[i], spin.biases[j], spin.couplings), axis=0)
+    i, j = edges.T
+    least = np.min(_cells(mean[i], mean[j], correlations), axis=0)
     if (least <= 1e-15).any():
-        pair = spin.graph.edges[int(np.argmax(least <= 1e-15))]
+        pair = edges[int(np.argmax(least <= 1e-15))]
         first, second = (data.names[node] for node in pair)
         raise DataError(
             f"some combination of the columns {first!r} and {second!r} never occurs, so no finite coupling explains it",

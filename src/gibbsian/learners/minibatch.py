@@ -25,10 +25,12 @@ from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
 from gibbsian.learners.lessons import LESSONS, Lessons
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.learners.standard_units import ColumnScale
-from gibbsian.models.family import Layered, Model
+from gibbsian.models.base import Layered, Model, keeps
+from gibbsian.models.ising import is_ising
+from gibbsian.models.layers.stack import in_layers
 from gibbsian.models.layers.units import idle_means, mean_values
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
-from gibbsian.optimizers import Decay, StepInfo
+from gibbsian.optimizers import Converged, Decay, Failed, Outcome, StepInfo
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, flag, free, number, whole
 
@@ -217,7 +219,7 @@ class Minibatch(Learner):
 
         One more row, without fields, keeps the biases finite where a column never varies.
         """
-        here, data = in_layers(model, data)
+        here, data = as_layers(model, data)
         units = scale_of(here, data)
         if units is None:
             return returned(model, self.start_here(here, data, rng, scale))
@@ -236,7 +238,12 @@ class Minibatch(Learner):
         return self.begin(model, data, rng, scale)
 
     def begin(
-        self, model: Any, data: Dataset, rng: np.random.Generator, scale: ColumnScale | None = None, seen: float = 0.0
+        self,
+        model: Any,
+        data: Dataset,
+        rng: np.random.Generator,
+        scale: ColumnScale | None = None,
+        seen: float = 0.0,
     ) -> LearnerState:
         """Draw the seed, start the chains and fill missing cells, in the units of learning; others have `seen` more."""
         problem = self._problem(model, data, scale, seen)
@@ -313,11 +320,11 @@ class Minibatch(Learner):
 
     def step_info(self, progress: MinibatchProgress, rate: float) -> StepInfo:
         """Return what an epoch has done."""
-        info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
-        if np.isfinite(progress.gradient_norm):
-            return info
-        remedy = f"lower `learning_rate={self.learning_rate:g}`"
-        return info._replace(failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}")
+        outcome: Outcome | None = Converged(progress.verdict) if progress.verdict else None
+        if not np.isfinite(progress.gradient_norm):
+            reason = f"the parameters have run to infinity in {progress.steps} minibatches"
+            outcome = Failed(reason, f"lower `learning_rate={self.learning_rate:g}`")
+        return StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, outcome=outcome)
 
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
@@ -369,7 +376,7 @@ class Minibatch(Learner):
                 gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
             plan.move(theta, velocity, gradient, rate)
             memory = lesson.memory
-            misfit += float(lesson.misfit) / len(plan.rates)
+            misfit += float(lesson.misfit or 0.0) / len(plan.rates)
         return theta, velocity, memory, filled, misfit
 
     def _penalised_parts(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
@@ -435,9 +442,16 @@ class Minibatch(Learner):
         return own if held_out is None else [*own, Monitor(HeldOutCurves(data, held_out))]
 
 
-def in_layers(model: Any, data: Dataset) -> tuple[Model[Any], Dataset]:
+def as_layers(model: Model[Any], data: Dataset) -> tuple[Model[Any], Dataset]:
     """Return a model as one of layers, and the data without columns of hidden units; refuse what does not fit."""
-    layers = model if isinstance(model.family, Layered) else _layered(model)
+    layers = model if keeps(model.family, Layered) else in_layers(model)
+    if layers is None and not is_ising(model.family):
+        raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
+    if layers is None:
+        raise ArgumentError(
+            "learning by layers needs biases, and every column to couple to every hidden unit and to nothing else",
+            "set `graph='restricted'`, or learn otherwise" if model.n_hidden else "use `learner='online'`",
+        )
     if not LESSONS.name_for(layers.family):
         reason = "the directed layers of a belief network have no gradient that chains know"
         raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
@@ -449,15 +463,9 @@ def in_layers(model: Any, data: Dataset) -> tuple[Model[Any], Dataset]:
     return layers, data
 
 
-def _layered(model: Any) -> Model[Any]:
-    if not hasattr(model, "layered"):
-        raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
-    return model.layered()
-
-
 def returned(model: Any, learned: Model[Any]) -> Any:
     """Return what was learned in layers as the model was given."""
-    return learned if isinstance(model.family, Layered) else model.replace(learned.theta)
+    return learned if keeps(model.family, Layered) else model.replace(learned.theta)
 
 
 def scale_of(model: Model[Any], data: Dataset) -> ColumnScale | None:
@@ -467,7 +475,7 @@ def scale_of(model: Model[Any], data: Dataset) -> ColumnScale | None:
 
 def in_own_units(model: Any, data: Dataset) -> tuple[Any, Dataset, ColumnScale | None]:
     """Return a model as one of layers and the data, in the units of learning, with the scale that leads back."""
-    model, data = in_layers(model, data)
+    model, data = as_layers(model, data)
     scale = scale_of(model, data)
     return (model, data, None) if scale is None else (scale.from_data(model), scale.standard(data), scale)
 

@@ -23,7 +23,7 @@ from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
 from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
-from gibbsian.optimizers import Ascent, GradientStep, StepInfo
+from gibbsian.optimizers import Ascent, Failed, GradientStep, StepInfo
 from gibbsian.settings import declared, flag, free, positional, whole
 
 # Steps on one chunk of rows; Adam forgets the first ones within some chunks.
@@ -73,18 +73,16 @@ class Runaway:
     largest: float = 20.0
     patience: int | None = None
 
-    def failure(self, model: Model, theta: np.ndarray, n_steps: int) -> str:
-        """Say that the fit cannot succeed; nothing while it can."""
-        size = float(np.abs(theta).max(initial=0.0))
-        stopped = f"stopped after {n_steps} steps"
+    def judged(self, info: StepInfo, theta: np.ndarray, n_steps: int) -> StepInfo:
+        """Return a step whose outcome is that the fit cannot succeed, where it cannot."""
+        size, stopped = float(np.abs(theta).max(initial=0.0)), f"stopped after {n_steps} steps"
         if not size <= self.largest:
-            return (
-                f"{stopped}, a parameter has run away to {size:.3g}, so the equations have no solution nearby: "
-                f"{self.remedy}"
-            )
+            why = f"{stopped}, a parameter has run away to {size:.3g}, so the equations have no solution nearby"
+            return info._replace(outcome=Failed(why, self.remedy))
         if self.patience is not None and n_steps >= self.patience:
-            return f"{stopped} that do not settle, so the equations have no good solution: {self.remedy}"
-        return ""
+            why = f"{stopped} that do not settle, so the equations have no good solution"
+            return info._replace(outcome=Failed(why, self.remedy))
+        return info
 
 
 @declared(frozen=True)
@@ -138,7 +136,7 @@ class MomentMatching(WithPrior):
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
         centring, l1 = None, self._l1_of(model, data)
         if self.centred:
-            centring = preconditioning(model).centred(present_means(data), l1=bool(l1.any()))
+            centring = preconditioning(model.family).centred(present_means(data), l1=bool(l1.any()))
         clamped, posterior, rows = begun_phase(self.clamped, self.expectation, model, data, rng)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
@@ -157,7 +155,7 @@ class MomentMatching(WithPrior):
         gradient = free.value - data.value + problem.smooth(walk.iterate)[1]
         walk, info = problem.steps.step(walk, gradient, np.hypot(free.monte_carlo_error, data.monte_carlo_error))
         if self.runaway is not None:
-            info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
+            info = self.runaway.judged(info, walk.iterate, walk.evaluations)
         return LearnerState(problem, _Progress(walk, samples, posterior)), info
 
     def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
@@ -195,7 +193,7 @@ class MomentMatching(WithPrior):
         return estimate, posterior, samples
 
 
-def as_gradient_step(optimizer: Any) -> Any:
+def as_gradient_step(optimizer: object) -> Any:
     """Turn a name into an optimiser that moves by a gradient alone; None stays."""
     made = optimizer if optimizer is None else as_optimizer(optimizer)
     if not isinstance(made, GradientStep | None):

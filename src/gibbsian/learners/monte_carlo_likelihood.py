@@ -32,7 +32,7 @@ from gibbsian.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
 from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
-from gibbsian.optimizers.base import subgradient
+from gibbsian.optimizers.base import largest, subgradient
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import declared, free, number, whole
@@ -118,7 +118,7 @@ class Draws:
     @classmethod
     def of(cls, model: Model, states: np.ndarray) -> Draws:
         """Take the means of groups of draws."""
-        plain = np.array([model.mean_statistics(group) for group in states])
+        plain = np.array([model.family.mean_statistics(group) for group in states])
         plan: Any = compiled_plan(model, Neighbourhood(1))
         if plan is None:
             return cls(model, states, plain, plain)
@@ -148,7 +148,7 @@ class Draws:
     @property
     def repeats(self) -> float:
         """How many draws are worth one that is independent of the others, in the mean over the statistics."""
-        low, high = self.model.statistic_range
+        low, high = self.model.family.statistic_range
         variance = np.maximum((high - self.mean) * (self.mean - low), 0.0).sum() / len(self.flat)
         return float(self.plain.var(axis=0, ddof=1).sum() / len(self.plain) / variance) if variance else 1.0
 
@@ -179,7 +179,7 @@ class Reweighted:
         origin = self.draws.model
         weights, most = self._weights(theta)
         value = np.log(weights.mean()) + most - (theta - origin.theta) @ self.data
-        gradient = origin.mean_statistics(self.draws.flat, weights) - self.data
+        gradient = origin.family.mean_statistics(self.draws.flat, weights) - self.data
         penalty, slope = self.smooth(theta)
         return float(value + penalty), gradient + slope
 
@@ -288,12 +288,12 @@ class MonteCarloLikelihood(WithPrior):
     def _walk(self, model: Model, data: Dataset) -> Minimisation:
         """Return how the parameters move on the draws of a round: about the mean, preconditioned as the likelihood."""
         l1 = self._l1_of(model, data)
-        known, preconditioner = preconditioning(model), None
+        known, preconditioner = preconditioning(model.family), None
         if not (data.has_missing or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data)
             if (near := known.independent(mean)) is not None:
-                bend = self._smooth_of(model, data).bend(near.theta)
-                preconditioner = Likelihood().preconditioner(near, data, mean, bend)
+                bend = self._smooth_of(model, data).bend(near)
+                preconditioner = Likelihood().preconditioner(model.replace(near), data, mean, bend)
         centring = known.centred(present_means(data), l1=bool(l1.any()))
         return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
 
@@ -311,7 +311,7 @@ class MonteCarloLikelihood(WithPrior):
         stderr = error(draws.deviations())
         function = Reweighted(draws, data.value, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
-        norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
+        norm, evaluations = largest(gradient), now.evaluations + 1
         coarse, mismatch = (
             _coarse(model, stderr, problem.data_error),
             _ratio(gradient, problem.data_error),
@@ -472,7 +472,7 @@ def _walked(
         if function.worth(after.theta) < now.trusted:
             return _edge(function, state.theta, after.theta, now.trusted), 0.0, info.evaluations
         state = after
-        if info.stalled:
+        if info.outcome is not None:
             break
     return state.theta, function.worth(state.theta), state.evaluations
 
@@ -488,9 +488,9 @@ def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted
 
 def _covariance(model: Model, rows: np.ndarray) -> np.ndarray:
     """Return the covariance of the statistics over draws, some at a time."""
-    mean = model.mean_statistics(rows)
+    mean = model.family.mean_statistics(rows)
     covariance = np.zeros((mean.size, mean.size))
     for first in range(0, len(rows), STATES_AT_ONCE):
-        centred = model.statistics(rows[first : first + STATES_AT_ONCE]) - mean
+        centred = model.family.statistics(rows[first : first + STATES_AT_ONCE]) - mean
         covariance += centred.T @ centred
     return covariance / (len(rows) - 1)

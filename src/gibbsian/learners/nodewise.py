@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
 from gibbsian.data import Dataset
@@ -24,8 +25,10 @@ from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.completing import Rounds, all_completions, are_few, require_shown
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
-from gibbsian.models import PairwiseModel
+from gibbsian.models.base import Model
 from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.ising import is_ising
 from gibbsian.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.optimizers import Optimizer, StepInfo
@@ -46,9 +49,11 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 
 
 # -- directed parameters and their losses -----------------------------------------------------------------------------
-def directed_pairs(model: PairwiseModel) -> tuple[Pairs, np.ndarray]:
+def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, np.ndarray]:
     """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
-    return model.pairs._replace(directed=True), np.concatenate([model.theta, model.couplings])
+    family = model.family
+    pairs = Pairs(family.graph, family.bias, family.low, family.gap, directed=True)
+    return pairs, np.concatenate([model.theta, model.parts.couplings])
 
 
 Bind = Callable[[Pairs, Dataset], Function]
@@ -61,7 +66,7 @@ def additive(loss: Loss) -> Bind:
 
 
 def _additive(loss: Loss, pairs: Pairs, data: Dataset) -> Function:
-    return BoundLoss(bind_pairs(pairs, WeightedRows.of(data.codes, data.weights)), loss)
+    return BoundLoss(bind_pairs(pairs, WeightedRows.of(data.states, data.weights)), loss)
 
 
 def log_screening(pairs: Pairs, data: Dataset) -> Function:
@@ -76,7 +81,7 @@ class _LogScreening:
     owner: np.ndarray
     sums: Callable[[Any], _ExponentialSums]
 
-    def __call__(self, theta: Any) -> tuple[Any, Any]:
+    def __call__(self, theta: Tensor) -> tuple[Any, Any]:
         """Return value and gradient."""
         found = self.sums(theta)
         value = (found.top + library_of(found.total).log(found.total)).sum()
@@ -88,19 +93,19 @@ class _ExponentialSums:
     """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
 
     owner: np.ndarray
-    top: Any
-    total: Any
+    top: Tensor
+    total: Tensor
     gradient: Any
 
     @classmethod
     def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Any], _ExponentialSums]:
         """Return the sums over rows in memory, or on a device, as a function of theta."""
         present, owner = data.weights > 0, pairs.owner
-        bound = pairs_by_block(pairs, WeightedRows.of(data.codes[present], data.weights[present]))
+        bound = pairs_by_block(pairs, WeightedRows.of(data.states[present], data.weights[present]))
 
-        def function(theta: Any) -> _ExponentialSums:
-            blocks = bound.by_block(theta, scaled_half_exponential, _side_by_side)
-            return reduce(add, (cls(owner, top, total, gradient) for (top, total), gradient in blocks))
+        def function(theta: Tensor) -> _ExponentialSums:
+            blocks = bound.by_block(theta, scaled_half_exponential)
+            return reduce(add, (cls(owner, *_side_by_side(parts), gradient) for parts, gradient in blocks))
 
         return function
 
@@ -115,9 +120,12 @@ class _ExponentialSums:
         return replace(self, total=self.total * factor, gradient=self.gradient * factor)
 
 
-def _side_by_side(answers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, ...]:
-    """Return what is known of all variables from what is known of some each."""
-    return tuple(map(np.concatenate, zip(*answers, strict=True)))
+def _side_by_side(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the results for all variables from those for spans of variables; a device has one span, of tensors."""
+    if len(parts) == 1:
+        return parts[0]
+    top, total = map(np.concatenate, zip(*parts, strict=True))
+    return top, total
 
 
 LOSSES: dict[str, Bind] = {
@@ -149,7 +157,8 @@ class Nodewise(Penalised):
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
     >>> model = gb.BoltzmannMachine(learner="rise", l1=0.1).fit(votes).model_
-    >>> int((model.couplings != 0).sum()), model.couplings.size
+    >>> couplings = model.parts.couplings
+    >>> int((couplings != 0).sum()), couplings.size
     (26, 136)
     """
 
@@ -162,18 +171,19 @@ class Nodewise(Penalised):
         check(self)
         self._settle(optimizer=as_optimizer(self.optimizer))
 
-    def penalty(self, model: PairwiseModel, data: Dataset) -> float:
+    def penalty(self, model: Model[PairwiseFamily], data: Dataset) -> float:
         """Return the number that l1 stands for, in the model's own coding."""
         if not isinstance(self.l1, str):
             return self.l1
-        to_spins = (model.domain.gap / 2) ** 2
+        to_spins = (model.family.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the loss to the data and evaluate the start."""
-        if not model.is_pairwise:
+        if not is_ising(model.family):
             raise ArgumentError(
-                f"solves a regression with one coupling for each pair, which a {type(model).__name__} does not have",
+                f"solves a regression with one coupling for each pair, which a "
+                f"{type(model.family).__name__} does not have",
                 "use 'mple', which ties the regressions of any model",
                 argument="learner",
                 value=self.loss,
@@ -196,7 +206,7 @@ class Nodewise(Penalised):
             problem = Rounds(all_completions(data), bind, lambda theta: model.replace(pairs.symmetrised(theta)), l1)
         return LearnerState((pairs, problem), _Progress(model.theta, problem.start(start)))
 
-    def equations(self, model: PairwiseModel, data: Dataset, max_seconds: float = 60.0) -> Equations:
+    def equations(self, model: Model[PairwiseFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations of the directed parameters, taken at their averages, which are as near to the truth.
 
         Without penalty logRISE solves the equations of RISE.
@@ -207,7 +217,7 @@ class Nodewise(Penalised):
         pairs, theta = directed_pairs(model)
         carry = np.array([pairs.symmetrised(unit) for unit in np.eye(theta.size)])
         loss = (Pseudolikelihood if self.loss == "rple" else ProbabilityFlow).loss
-        bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
+        bound = pairs_by_block(pairs, WeightedRows.of(data.states, data.weights, by_row=True))
         return Equations(bound.curvature(theta, loss), bound.scores(theta, loss), carry)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
@@ -243,7 +253,7 @@ class LogRISE(Nodewise):
     --------
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    >>> gb.BoltzmannMachine(learner=gb.learners.LogRISE(l1="theory")).fit(rows).model_.couplings
+    >>> gb.BoltzmannMachine(learner=gb.learners.LogRISE(l1="theory")).fit(rows).model_.parts.couplings
     array([0.])
     """
 

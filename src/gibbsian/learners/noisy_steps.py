@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.expectations.clamped import shrunk_means
-from gibbsian.models import Model
+from gibbsian.models.base import DiscreteFamily, Family, Model
+from gibbsian.models.ising import is_ising
 from gibbsian.objectives.centring import LinearMap
 from gibbsian.objectives.preconditioners import preconditioning
-from gibbsian.optimizers import Adam, Decay, GradientStep, StepInfo
-from gibbsian.optimizers.base import subgradient
+from gibbsian.optimizers import Adam, Converged, Decay, GradientStep, StepInfo
+from gibbsian.optimizers.base import largest, subgradient
 
 # Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
 # their number, and the way from the start is soon forgotten.
@@ -43,7 +45,7 @@ class Walk:
 
     theta: np.ndarray
     iterate: np.ndarray
-    motion: Any
+    motion: object
     gradient: np.ndarray
     mean_gradient: np.ndarray
     variance: np.ndarray
@@ -94,19 +96,19 @@ class NoisySteps:
         variance = _towards(square, walk.variance, weight)
         roughness = _towards((gradient - walk.gradient) ** 2 / 2 if t else square, walk.roughness, weight)
         rest = np.abs(subgradient(walk.iterate, mean, self.l1))
-        norm = float(rest.max(initial=0.0))
+        norm = largest(rest)
         noise = self._noise(rest, variance, roughness, t + 1)
         new = Walk(self._answer(walk, iterate), iterate, motion, gradient, mean, variance, roughness, noise, t + 1)
-        verdict = self._verdict(rest, norm, noise, t + 1)
-        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise, verdict=verdict)
+        outcome = self._outcome(rest, norm, noise, t + 1)
+        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise, outcome)
 
-    def _verdict(self, rest: np.ndarray, norm: float, noise: float, n_steps: int) -> str:
-        """Say that a walk of slow chains is near enough, where it is."""
+    def _outcome(self, rest: np.ndarray, norm: float, noise: float, n_steps: int) -> Converged | None:
+        """Return that the moments agree within the data's error, for slow chains, where they do."""
         if not noise or norm <= noise or n_steps < _PATIENCE or self.data_error is None:
-            return ""
+            return None
         near = (rest <= _OF_DATA_ERROR * self.data_error).all()
         agree = f"the moments agree with the data's to {_OF_DATA_ERROR:g} of their standard errors"
-        return f"converged after {n_steps} steps: {agree}" if near else ""
+        return Converged(f"converged after {n_steps} steps: {agree}") if near else None
 
     def _move(self, walk: Walk, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
         centring = self.centring
@@ -149,7 +151,7 @@ def _towards(newest: np.ndarray, mean: np.ndarray, weight: float) -> np.ndarray:
 
 
 # -- the rate that suits a model ---------------------------------------------------------------------------------------
-def paced_adam(model: Model) -> Adam:
+def paced_adam(model: Model[DiscreteFamily]) -> Adam:
     """Return Adam at the default rate, lower where variables have more than twenty interactions.
 
     Adam moves all parameters by about the rate at once, in the first steps all the same way, so that the field on a
@@ -159,16 +161,22 @@ def paced_adam(model: Model) -> Adam:
     return replace(OF_CHAINS, learning_rate=rate)
 
 
-def _interactions_around(model: Model) -> float:
+def _interactions_around(model: Model[DiscreteFamily]) -> float:
     """Interactions of a variable, in the mean over the ends of all interactions: hubs count as often as they act."""
-    degrees = model.interactions_around
+    if is_ising(model.family):
+        degrees = model.family.graph.degrees
+    else:
+        scopes = model.family.scopes
+        larger = np.repeat(scopes.sizes > 1, scopes.sizes)
+        degrees = np.bincount(scopes.csr[1][larger], minlength=model.n_variables)
     total = float(degrees.sum())
     return float(degrees @ degrees) / total if total else 0.0
 
 
 # -- where the steps begin ---------------------------------------------------------------------------------------------
-def from_independent(model: Any, data: Any) -> Any:
+def from_independent(model: Model[Family], data: Dataset) -> Model[Any]:
     """Return the machine of independent columns with the data's means, where learning would begin at zero."""
     if model.theta.any() or model.n_hidden:
         return model
-    return preconditioning(model).independent(shrunk_means(model, data)) or model
+    theta = preconditioning(model.family).independent(shrunk_means(model, data))
+    return model if theta is None else model.replace(theta)

@@ -10,9 +10,10 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
+from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.families.gaussian import GaussianFamily
 from gibbsian.objectives.gaussian import ExpectedMoments, moments_of
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Converged, StepInfo
 from gibbsian.settings import check, declared, number
 
 # How well scikit-learn is to solve; its own tolerances leave the second digit open where columns are much alike.
@@ -60,13 +61,13 @@ class GraphicalLasso(Learner):
         """The L1 penalty."""
         return Penalties(self.l1)
 
-    def refusal(self, model: Any) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Only a Gaussian on the complete graph has a precision matrix of which any entry may vanish."""
         if not isinstance(model.family, GaussianFamily):
             return "finds a sparse precision matrix of real numbers, and the model has none"
         return "" if model.family.graph.is_complete else "chooses the graph, so that none can be given"
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Settle the penalty."""
         return LearnerState((model, data), LassoProgress(model.theta, self.l1 or _cross_validated(model, data), 0))
 
@@ -83,8 +84,9 @@ class GraphicalLasso(Learner):
         moved = 0.0 if complete else float(np.abs(theta - before.theta).max())
         value = family.loss(theta, moments)[0] + before.penalty * float(np.abs(theta[family.penalised]).sum())
         progress = LassoProgress(theta, before.penalty, before.steps + 1)
-        verdict = f"converged after {progress.steps} steps: moved by {moved:.1g}" if 0 < moved < SETTLED else ""
-        return LearnerState(state.problem, progress), StepInfo(value, moved, 1.0, progress.steps, verdict=verdict)
+        outcome = Converged(f"converged after {progress.steps} steps: moved by {moved:.1g}")
+        settled = outcome if 0 < moved < SETTLED else None
+        return LearnerState(state.problem, progress), StepInfo(value, moved, 1.0, progress.steps, outcome=settled)
 
 
 def _cross_validated(model: Any, data: Dataset) -> float:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
-from gibbsian.models import Model
+from gibbsian.models.base import ClosedForm, Model, keeps
 from gibbsian.models.differences import differences
-from gibbsian.models.family import ClosedForm
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
@@ -74,11 +74,11 @@ class ObjectiveLearner(WithPrior):
     @property
     def takes_numbers(self) -> bool:
         """Whether the objective has a form for real numbers."""
-        return hasattr(self.objective, "in_closed_form")
+        return self.objective.in_closed_form() is not None
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
-        if not data.has_missing or getattr(for_model(self.objective, model), "takes_missing", False):
+        if not data.has_missing or for_model(self.objective, model).takes_missing:
             plain, theta = self._minimisation(model, data)
             return LearnerState(plain, plain.start(theta))
         return self._completing(model, data, rng)
@@ -92,26 +92,25 @@ class ObjectiveLearner(WithPrior):
         """
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         plain = Minimisation(self._bind(model, rows_under(model)), self.optimizer, l1)
-        objective: Any = for_model(self.objective, model)
-        preconditioner_of = getattr(objective, "preconditioner", None)
-        if preconditioner_of is None or not getattr(self.optimizer, "takes_preconditioner", False):
+        objective = for_model(self.objective, model)
+        if not (objective.has_preconditioner and plain.optimizer.takes_preconditioner):
             return plain, model.theta
-        origin, near, known = present_means(data), None, preconditioning(model)
+        origin, near, known = present_means(data), None, preconditioning(model.family)
         centred = replace(plain, centring=known.centred(origin, l1=bool(l1.any())))
         if not ((data.has_missing and completed is None) or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data, origin)
             near = known.independent(mean)
         if near is None:
             return centred, model.theta
-        bend = self._smooth_of(model, data).bend(near.theta)
-        preconditioner, start = preconditioner_of(near, rows_under(near), mean, bend), near.theta
+        bend, apart = self._smooth_of(model, data).bend(near), model.replace(near)
+        preconditioner, start = objective.preconditioner(apart, rows_under(apart), mean, bend), near
         if preconditioner is None:
             return plain, model.theta if model.theta.any() else start
         minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
-        if completed is None and curvature is not None and hasattr(objective, "slope_sums"):
-            # a function of rows in memory, or on a device, has them there
+        if completed is None and curvature is not None:  # a function of rows in memory, or on a device, has them there
             weights = getattr(plain.function, "slope_sums", None) or objective.slope_sums(model, data)
-            minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
+            if weights is not None:
+                minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
         change: Any = centred.centring
         if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
             start = change.outwards(change.inwards(start) + step)
@@ -121,7 +120,7 @@ class ObjectiveLearner(WithPrior):
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import SampledRounds, all_completions, as_completing, in_all_copies
 
-        if isinstance(model.family, ClosedForm):
+        if keeps(model.family, ClosedForm):
             return self._rounds(model, data, ExpectedMoments)
         chains = as_completing(self.completions, data)
         if chains is None:
@@ -149,7 +148,7 @@ class ObjectiveLearner(WithPrior):
         """Return the smooth part of what is minimised, as a function of theta."""
         objective, smooth = for_model(self.objective, model), self._smooth_of(model, rows)
         function = smooth.added_to(objective.bind(model, rows))
-        if not getattr(self.optimizer, "needs_hessian", False) or not hasattr(objective, "curvature"):
+        if not as_optimizer(self.optimizer).needs_hessian or not objective.has_scores:
             return function
 
         def hessian(theta: np.ndarray) -> np.ndarray:
@@ -160,7 +159,7 @@ class ObjectiveLearner(WithPrior):
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that an unpenalised fit solves."""
         objective = for_model(self.objective, model)
-        if not hasattr(objective, "scores") or self.log_prior is not None:
+        if not objective.has_scores or self.log_prior is not None:
             under = f" under the prior {self.log_prior!r}" * (self.log_prior is not None)
             raise ArgumentError(
                 f"standard errors are not known for {objective!r}{under}", "use `gibbsian.uncertainty.bootstrap`"
@@ -171,7 +170,7 @@ class ObjectiveLearner(WithPrior):
             return Equations(curvature, objective.scores(model, data, max_seconds), is_information=of_likelihood)
         from gibbsian.learners.completing import AllCompletions, are_few
 
-        if isinstance(model.family, ClosedForm):
+        if keeps(model.family, ClosedForm):
             raise ArgumentError(
                 "errors are not known where numbers are missing", "use `gibbsian.uncertainty.bootstrap`"
             )
@@ -218,7 +217,7 @@ class Minimisation:
         """Evaluate the start."""
         return self.optimizer.init(self.function, theta, self.l1)
 
-    def step(self, progress: Any) -> tuple[Any, StepInfo]:
+    def step(self, progress: object) -> tuple[Any, StepInfo]:
         """Take one step of the optimiser, with its vectors on a device where all that it needs is there."""
         if self._there is None:
             return self._step(progress)
@@ -273,7 +272,7 @@ class WithHessian:
         return self.value_and_gradient(theta)
 
 
-def _renewed(curvature: PairCurvature, weights: Callable[[Any], Any], theta: Any) -> Any:
+def _renewed(curvature: PairCurvature, weights: Callable[[Any], Any], theta: Tensor) -> Any:
     """Return the numbers of a preconditioner at theta, on the device where theta is there."""
     sums = weights(theta)
     if isinstance(sums, np.ndarray):

@@ -9,7 +9,7 @@ Rows may be in memory or on disk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from gibbsian.objectives.base import for_model
 from gibbsian.objectives.centring import LinearMap
 from gibbsian.objectives.preconditioners import preconditioning
 from gibbsian.objectives.priors import SmoothPenalty
-from gibbsian.optimizers import GradientStep, StepInfo
+from gibbsian.optimizers import Converged, GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
 from gibbsian.settings import declared, flag, free, positional, whole
 
@@ -83,7 +83,7 @@ class OnlineProgress:
     iterate: np.ndarray
     average: np.ndarray
     zeros: np.ndarray
-    moves: Any
+    moves: object
     steps: int
     seed: np.ndarray
     epoch: int
@@ -115,7 +115,7 @@ class Online(WithPrior):
     >>> b = np.where(rng.random(20_000) < 0.8, a, -a)                       # coupling log(4) / 2 = 0.69
     >>> learner = Online(batch_size=200)
     >>> bm = gb.BoltzmannMachine(learner=learner, random_state=0).fit(np.column_stack([a, b]))
-    >>> bool(abs(bm.model_.couplings[0] - 0.69) < 0.03)
+    >>> bool(abs(bm.model_.parts.couplings[0] - 0.69) < 0.03)
     True
     """
 
@@ -165,7 +165,7 @@ class Online(WithPrior):
     def init(self, model: Model, data: Rows, rng: np.random.Generator) -> LearnerState:
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
-        if isinstance(data, Dataset) and not getattr(for_model(self.objective, model), "takes_missing", False):
+        if isinstance(data, Dataset) and not for_model(self.objective, model).takes_missing:  # type: ignore[arg-type]
             require_shown(data)
         seed = draw_seed(rng)
         problem = self._problem(model, data)
@@ -219,13 +219,13 @@ class Online(WithPrior):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> model, state, rng = gb.PairwiseModel.zeros(gb.graphs.complete(2)), None, np.random.default_rng(0)
+        >>> model, state, rng = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), None, np.random.default_rng(0)
         >>> learner = gb.learners.Online(batch_size=100)
         >>> for _ in range(30):
         ...     a = np.where(rng.random(1000) < 0.5, 1, -1)
         ...     b = np.where(rng.random(1000) < 0.8, a, -a)
         ...     state, _ = learner.update(state, model, gb.Dataset.read(np.column_stack([a, b]), coding="spin"), rng)
-        >>> bool(abs(learner.fitted(model, state).couplings[0] - 0.69) < 0.03), state.progress.epoch
+        >>> bool(abs(learner.fitted(model, state).parts.couplings[0] - 0.69) < 0.03), state.progress.epoch
         (True, 30)
         """
         _check_data(data)
@@ -243,10 +243,10 @@ class Online(WithPrior):
         model, l1 = problem.model, problem.l1
         centring = _centring(model, progress.origin)
         here = centring.outwards(progress.iterate)
-        objective = for_model(self.objective, model)
-        if batch.has_missing and not getattr(objective, "takes_missing", False):
+        objective = for_model(self.objective, model)  # type: ignore[arg-type]
+        if batch.has_missing and not objective.takes_missing:
             batch = completed(model.replace(here), batch, seeded(progress.seed, progress.steps))
-        smooth, slope = getattr(objective, "sampled", objective.bind)(model, batch)(here)
+        smooth, slope = objective.sampled(model, batch)(here)
         more, more_slope = problem.smooth(here)
         gradient = slope + more_slope
         value = smooth + more + penalty(here, l1)
@@ -280,14 +280,14 @@ class Online(WithPrior):
     def _info(self, problem: _Problem, progress: OnlineProgress) -> StepInfo:
         norm = gradient_norm(progress.theta, progress.gradient, problem.l1)
         rate = self.optimizer.rate_at(progress.steps - 1)  # type: ignore[union-attr]
-        verdict = ""
+        outcome = None
         if self._settled(progress):
             passes = f"{progress.epoch} pass{'es' * (progress.epoch != 1)}"
-            verdict = (
+            outcome = Converged(
                 f"converged after {passes} ({progress.steps} minibatches): the averaged gradient is "
                 f"{progress.within_noise:.2g} of its sampling error"
             )
-        return StepInfo(progress.value, norm, rate, progress.steps, verdict=verdict)
+        return StepInfo(progress.value, norm, rate, progress.steps, outcome=outcome)
 
 
 @dataclass
@@ -310,7 +310,7 @@ class _Problem:
 
 def _centring(model: Model, origin: np.ndarray) -> LinearMap:
     """Return the change of parameters; entries are averaged one by one, so what may be zero must stay apart."""
-    return preconditioning(model).centred(origin, l1=True)
+    return preconditioning(model.family).centred(origin, l1=True)
 
 
 def _check_data(data: Rows) -> None:
@@ -321,10 +321,10 @@ def _check_data(data: Rows) -> None:
 def _check_fits(model: Model, batch: Dataset) -> None:
     if batch.n_variables != model.n_variables:
         raise DataError(f"the model has {model.n_variables} variables but the data has {batch.n_variables} columns")
-    if batch.domain != model.domain:
+    if batch.variables != model.variables:
         raise CodingError(
-            f"the model is of the domain {model.domain.name} but the data is {batch.coding.describe()}",
-            f"make the model with `domain={batch.domain.name.upper()}`",
+            f"the model has other variables than the data, which is {batch.coding.describe()}",
+            "make the family with `variables=data.variables`",
         )
 
 

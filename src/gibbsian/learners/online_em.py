@@ -13,13 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gibbsian.backends.classes import ClassSums
+from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed
-from gibbsian.learners.base import LEARNERS, NOT_YET, Learner, LearnerState, has_classes
+from gibbsian.data.rows import Rows
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, has_classes
 from gibbsian.learners.bound_mixtures import bound, class_sums, placing_setting
 from gibbsian.learners.em import require_sums
-from gibbsian.models.family import Model
+from gibbsian.models.base import Family, Model
 from gibbsian.models.mixtures.base import Frame
 from gibbsian.optimizers import Decay, StepInfo
+from gibbsian.optimizers.base import largest
 from gibbsian.settings import check, choice, declared, flag, number, whole
 
 # The average of the statistics forgets its start, as that of `Online` does: step s of t counts like s^3.
@@ -93,15 +96,15 @@ class OnlineEM(Learner):
     def __post_init__(self) -> None:
         check(self)
 
-    def refusal(self, model: Any) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Only mixtures have classes to learn."""
         return "" if has_classes(model) else "learns classes, and the model has no hidden label"
 
-    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model as it is: classes are placed by the data."""
         return model
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Any, data: Rows, rng: np.random.Generator) -> LearnerState:
         """Place the classes where they have no place yet."""
         family, rows = model.family, bound(model.family, data, self._hard, rng)
         require_sums(rows)
@@ -129,7 +132,9 @@ class OnlineEM(Learner):
         value = problem.rows.e_step(Model(problem.family, after.theta)).free_energy
         change = abs(value - before.value) / problem.rows.total_weight
         moved = np.isfinite(before.value) and after.shown >= self.wait * problem.family.n_components
-        info = StepInfo(value, change if moved else NOT_YET, self._rate(after.steps - 1), after.steps)
+        info = StepInfo(
+            value, largest(np.array([change])) if moved else np.nan, self._rate(after.steps - 1), after.steps
+        )
         return LearnerState(problem, replace(after, value=value)), info
 
     def update(
@@ -151,7 +156,7 @@ class OnlineEM(Learner):
         """Return where `partial_fit` goes on."""
         return LearnerState(_Problem(state.problem.family, None, None), state.progress)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
+    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
         """Return the mixture."""
         family, progress = state.problem.family, state.progress
         return Model(family, family.translated(progress.theta, -progress.frame.origin))
@@ -168,7 +173,7 @@ class OnlineEM(Learner):
     def _rate(self, t: int) -> float:
         return self.learning_rate * Decay(power=self.power, delay=self.delay)(t)
 
-    def _shown_once(self, family: Any, data: Any, before: OnlineEMProgress) -> OnlineEMProgress:
+    def _shown_once(self, family: Any, data: Rows, before: OnlineEMProgress) -> OnlineEMProgress:
         """Move running statistics towards those of every minibatch of a pass, and the parameters with them."""
         batches, floor = data.minibatches(self.batch_size, before.seed, before.passes), before.frame.floor
         theta, running, mean = before.iterate, before.running, before.mean

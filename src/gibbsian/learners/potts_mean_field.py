@@ -7,32 +7,47 @@ direct coupling analysis (Morcos et al. 2011).
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
-from gibbsian.models import PottsModel
+from gibbsian.models.base import keeps
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory, row_blocks
 
 # An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
 LEAST_UNEXPLAINED = 1e-10
 
 
-def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndarray:
-    """Return the mean-field parameters of a Potts model, in the zero-sum gauge.
+@runtime_checkable
+class MayBePotts(Protocol):
+    """A family that tells whether it is a Potts family."""
+
+    @property
+    def is_potts(self) -> bool:
+        """Whether the tables are those of every single variable and of pairs."""
+
+
+def has_pair_tables(family: object) -> bool:
+    """Say whether a family is a Potts family."""
+    return keeps(family, MayBePotts) and family.is_potts
+
+
+def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.ndarray:
+    """Return the mean-field parameters of a Potts family, in the zero-sum gauge.
 
     Parameters
     ----------
-    model : PottsModel
-        The structure; its parameters do not matter. The inverse is taken over all pairs, and couplings are kept on the
-        edges.
+    family : TablesFamily
+        The structure. The inverse is taken over all pairs, and couplings are kept on the edges.
     data : Dataset
-        Data in the model's domain; frequencies are over the rows that show both cells.
+        Data of its variables; frequencies are over the rows that show both cells.
     pseudocount : float
         Weight of a uniform distribution that is mixed into the data, over that of the data; 1 is usual for proteins.
     """
-    sizes = model.cardinalities
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = family.variables.offsets
     require_memory(
         5 * 8.0 * starts[-1] ** 2,
         f"inverting the correlations of {starts[-1]} values",
@@ -44,21 +59,20 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
     correlations = pairs - np.outer(singles, singles)
     couplings = np.zeros_like(pairs)
     couplings[np.ix_(kept, kept)] = -_inverse(correlations[np.ix_(kept, kept)], data)
-    edges = model.graph.edges.tolist()
-    spans = [slice(starts[i], starts[i + 1]) for i in range(len(sizes))]
+    edges = family.graph.edges.tolist()
+    spans = [slice(starts[i], starts[i + 1]) for i in range(len(starts) - 1)]
     biases = [np.log(singles[span]) for span in spans]
     for i, j in edges:
         table = couplings[spans[i], spans[j]]
         biases[i] = biases[i] - table @ singles[spans[j]]
         biases[j] = biases[j] - table.T @ singles[spans[i]]
-    tables = [couplings[spans[i], spans[j]] for i, j in edges]
-    return PottsModel.build(model.graph, biases, tables, model.domain).zero_sum().theta
+    tables = (couplings[spans[i], spans[j]].ravel() for i, j in edges)
+    return family.canonical(np.concatenate([*biases, *tables]))
 
 
 def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> np.ndarray:
     """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
-    codes = data.domain.to_codes(data.states)
-    shares = data.weights / data.total_weight
+    codes, shares = data.states, data.weights / data.total_weight
     n = len(starts) - 1
     pairs, shown = np.zeros((starts[-1], starts[-1])), np.zeros((n, n))
     for block in row_blocks(len(codes), int(starts[-1])):

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState, Penalties
+from gibbsian.models.base import Family, Model
 from gibbsian.objectives.base import Equations
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.optimizers import OPTIMIZERS, StepInfo
@@ -44,12 +47,12 @@ class Penalised(Learner):
         """The strengths of the penalties."""
         return Penalties(self.l1, self.l2)
 
-    def _settle(self, **parts: Any) -> None:
+    def _settle(self, **parts: object) -> None:
         """Replace settings that were given as names by what they stand for."""
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
-    def _l1_of(self, model: Any) -> np.ndarray:
+    def _l1_of(self, model: Model[Family]) -> np.ndarray:
         """Return the L1 penalty of each parameter."""
         return np.where(model.penalised, self.l1, 0.0)
 
@@ -69,17 +72,17 @@ class WithPrior(Penalised):
         """The strengths of the penalties, and the prior."""
         return Penalties(self.l1, self.l2, self.log_prior)
 
-    def _l1_of(self, model: Any, data: Any, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
+    def _l1_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
         corners = bind_prior(self.log_prior, model.penalised)[1]
         return super()._l1_of(model) + corners / (seen + n_rows(data))
 
-    def _smooth_of(self, model: Any, data: Any, seen: float = 0.0) -> SmoothPenalty:
+    def _smooth_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> SmoothPenalty:
         """Return the penalties that have a gradient everywhere."""
         return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], seen + n_rows(data))
 
 
-def n_rows(data: Any) -> float:
+def n_rows(data: Rows) -> float:
     """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
     return float(data.total_weight if hasattr(data, "total_weight") else data.n_rows)
 
@@ -102,12 +105,12 @@ class Recipe(WithPrior, Around):
         """What was built."""
         return self.build()
 
-    def equations(self, model: Any, data: Any, max_seconds: float = 60.0) -> Equations:
+    def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that a fit solves."""
         return self.learner.equations(model, data, max_seconds)
 
     def update(
-        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+        self, state: LearnerState | None, model: Model[Family], data: Dataset, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Learn from one chunk of rows."""
         return self.learner.update(state, model, data, rng)
@@ -119,16 +122,16 @@ class Recipe(WithPrior, Around):
         except ArgumentError:
             raise self.needs_all_rows() from None  # under the name that the user knows
 
-    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with other rows."""
         return self.learner.rebound(state, data)
 
 
-def as_optimizer(optimizer: Any) -> Any:
+def as_optimizer(optimizer: object) -> Any:
     """Turn a registered name into an optimiser."""
     return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
 
 
-def optimizer_setting(default: Any, help: str) -> Any:
+def optimizer_setting(default: object, help: str) -> Any:
     """Declare how a learner moves."""
     return free(default, help, doc="Optimizer or str")

@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, spelled
 from gibbsian.learners.verdict import Verdict, judge
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
@@ -233,6 +233,11 @@ class FitResult(Shown):
             "held out": None if scored is None else scored.describe(),
         }
 
+    @property
+    def without_hint(self) -> str:
+        """The reason without the remedy."""
+        return self.reason.removesuffix(f": {spelled(self.remedy)}")
+
     @cached_property
     def training(self) -> TrainingReport:
         """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
@@ -246,8 +251,7 @@ class FitResult(Shown):
         if self.penalised:
             l2 = story.get("l2", 0.0)
             if "l2_growth" in story:  # a full-span model, whose penalty grows with the columns of a function
-                model: Any = self.model
-                l2 = l2 * story["l2_growth"] ** (model.orders - 1.0)
+                l2 = l2 * story["l2_growth"] ** (self.model.family.orders - 1.0)
             given = story.get("l1", 0.0), l2, story.get("log_prior"), story.get("temperature", 1.0)
             pull = penalty_pull(self.model, **natural_penalties(*given), n_rows=float(story.get("rows", 1)))
         return training_report(self.model, self.moments, norm, rng, pull, self.converged)

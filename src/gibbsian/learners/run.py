@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.device import here, left_to_cpu
 from gibbsian.backends.parallel import kept_threads
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
-from gibbsian.optimizers import StepInfo
+from gibbsian.models.base import Family, Model
+from gibbsian.optimizers import Converged, Failed, Outcome, Running, StepInfo, Stopped
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import Setting, check_value
 
 _MOST_STEPS = Setting("Most steps.", "whole", low=1)
+NOTHING = Stopped("nothing was learned")
 _TOLERANCE = Setting("When a fit has converged.", "number", low=0)
 
 
@@ -32,16 +36,16 @@ class StopRun(Exception):
     >>> from gibbsian.learners.run import StopRun
     >>> class Impatient(gb.learners.callbacks.Callback):
     ...     def on_step(self, run):
-    ...         raise StopRun("stopped after one step: it was enough")
+    ...         raise StopRun("stopped after one step", "give it more time")
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> start = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> gb.learners.run(gb.learners.as_learner("mple"), start, data, callbacks=[Impatient()]).reason
-    'stopped after one step: it was enough'
+    'stopped after one step: give it more time'
     """
 
-    def __init__(self, reason: str):
+    def __init__(self, reason: str, hint: str = ""):
         super().__init__(reason)
-        self.reason = reason
+        self.outcome = Stopped(reason, hint)
 
 
 @dataclass
@@ -64,8 +68,10 @@ class Run:
         What callbacks want to say of the run.
     info : StepInfo, optional
         The last step.
-    stopped : str
-        Why a callback ended the run before its time.
+    outcome : Running, Converged, Stopped or Failed
+        Whether and how the run has ended.
+    interrupted : bool
+        Whether a callback or a lost cluster ended it before its time.
 
     Examples
     --------
@@ -74,15 +80,15 @@ class Run:
     ...     def on_step(self, run):
     ...         run.provenance["last gradient"] = run.info.gradient_norm
     >>> data = gb.Dataset.read([[0, 1], [1, 1], [1, 0], [0, 0], [1, 1]])
-    >>> start = gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)
+    >>> start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), data.variables))
     >>> result = gb.learners.run(gb.learners.as_learner("mle"), start, data, callbacks=[LastGradient()])
     >>> result.provenance["last gradient"] < 1e-5
     True
     """
 
     learner: Learner
-    model: Any
-    data: Any
+    model: Model[Family]
+    data: Rows
     state: LearnerState
     max_iter: int
     tol: float
@@ -90,7 +96,8 @@ class Run:
     history: dict[str, list[float]] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     info: StepInfo | None = None
-    stopped: str = ""
+    outcome: Outcome = NOTHING
+    interrupted: bool = False
     seconds_before: float = 0.0
     began: float = field(default_factory=time.perf_counter)
 
@@ -105,40 +112,45 @@ class Run:
 
     def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]], info: StepInfo | None) -> None:
         """Go on where an earlier run stood; its last step may have been its end."""
-        self.state, self.trace, self.history, self.info = state, trace, history, info
+        self.state, self.trace, self.history = state, trace, history
+        if info is not None:
+            self.see(info)
         self.seconds_before = trace.rows[-1][-1] if trace.rows else 0.0
         self.provenance["resumed_at_step"] = len(trace)
 
     def step(self) -> None:
         """Take one step and write it down."""
-        self.state, self.info = self.learner.step(self.state)
-        self.trace.add(self.n_steps + 1, self.info, self.seconds_before + time.perf_counter() - self.began)
+        self.state, info = self.learner.step(self.state)
+        self.trace.add(self.n_steps + 1, info, self.seconds_before + time.perf_counter() - self.began)
+        self.see(info)
 
-    @property
-    def converged(self) -> bool:
-        """Whether the last step was as good as the last there is."""
-        return self.info is not None and has_converged(self.info, self.tol)
+    def see(self, info: StepInfo) -> None:
+        """Take note of the last step, and whether it ends the run."""
+        self.info, outcome = info, outcome_of(info, self.n_steps, self.max_iter, self.tol)
+        grows = info.gradient_norm > self.trace.column("gradient_norm")[0] or info.value > self.trace.column("value")[0]
+        if isinstance(outcome, Failed) and outcome.hint == SLOWER:
+            outcome = replace(outcome, hint=_slower(self.learner))
+        elif isinstance(outcome, Stopped) and outcome.hint == LONGER and grows:
+            outcome = Stopped(f"{outcome.reason} and growing", _slower(self.learner))
+        self.outcome = outcome
 
     @property
     def done(self) -> bool:
         """Whether no further step is to be taken."""
-        return self.info is not None and has_ended(self.info, self.n_steps, self.max_iter, self.tol)
+        return self.info is not None and not isinstance(self.outcome, Running)
 
     def result(self) -> FitResult:
         """Return what the run leaves behind."""
-        info = self.info
-        converged = self.converged and not self.stopped
-        reason = self.stopped or ("nothing was learned" if info is None else info.verdict or info.failure)
-        reason = reason or _reason(self.learner, info, self.trace, converged, self.tol)
+        ended = Stopped("") if isinstance(self.outcome, Running) else self.outcome
         return FitResult(
             self.fitted(),
             self.trace,
-            converged,
-            spelled(reason),
+            isinstance(ended, Converged),
+            spelled(f"{ended.reason}: {ended.hint}" if ended.hint else ended.reason),
             dict(self.provenance),
             moments=self.learner.moments(self.model, self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
-            remedy="" if converged else reason.partition(": ")[2],
+            remedy=ended.hint,
             warning=self.learner.warning(self.state),
             state=self.learner.kept(self.state),
         )
@@ -147,8 +159,8 @@ class Run:
 @kept_threads()  # one pool for all steps
 def run(
     learner: Learner,
-    model: Any,
-    data: Any,
+    model: Model[Family],
+    data: Dataset,
     random_state: RandomState = None,
     callbacks: Sequence[Any] = (),
     *,
@@ -179,7 +191,7 @@ def run(
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> gb.learners.run(gb.learners.as_learner("mple"), model, data).converged
     True
     """
@@ -197,9 +209,9 @@ def run(
             for callback in callbacks:
                 callback.on_step(fit)
     except StopRun as stop:
-        fit.stopped = stop.reason
+        fit.outcome, fit.interrupted = stop.outcome, True
     except ClusterError as lost:  # for the checkpoint, which is written where a run was stopped
-        fit.stopped = lost.reason
+        fit.outcome, fit.interrupted = Stopped(lost.reason), True
         raise
     finally:
         for callback in callbacks:
@@ -208,36 +220,32 @@ def run(
 
 
 # -- endings ----------------------------------------------------------------------------------------------------------
-def has_converged(info: StepInfo, tol: float) -> bool:
-    """Whether a step was as good as the last there is."""
-    return not info.failure and (bool(info.gradient_norm <= max(tol, info.noise)) or bool(info.verdict))
+# Hints of the outcomes that the gradient decides.
+LONGER, SLOWER = "raise `max_iter`", "lower the rate of the steps"
 
 
-def has_ended(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
-    """Whether no further step is to be taken after this one."""
-    ended = has_converged(info, tol) or info.stalled or bool(info.failure) or not np.isfinite(info.gradient_norm)
-    return bool(ended) or n_steps >= max_iter
-
-
-def _reason(learner: Learner, info: StepInfo | None, trace: Trace, converged: bool, tol: float) -> str:
-    """Say plainly how the fit ended and, where it did not converge, what to do."""
-    assert info is not None
-    n_steps, norm = len(trace), f"{info.gradient_norm:.2g}"
-    if converged and info.gradient_norm > tol:
-        return f"converged after {n_steps} steps to within Monte Carlo noise: gradient {norm}, noise {info.noise:.2g}"
-    if converged:
-        return f"converged after {n_steps} step{'s' * (n_steps != 1)}: gradient {norm}"
-    if not np.isfinite(info.gradient_norm):
-        return f"stopped after {n_steps} steps, the gradient is not finite: {_slower(learner)}"
-    if info.stalled:
-        return f"stopped after {n_steps} steps, gradient {norm}: rounding allows no lower value, raise `tol`"
-    if info.gradient_norm > trace.column("gradient_norm")[0] or info.value > trace.column("value")[0]:
-        return f"stopped at max_iter={n_steps}, gradient {norm} and growing: {_slower(learner)}"
-    return f"stopped at max_iter={n_steps}, gradient {norm}: raise `max_iter`"
+def outcome_of(info: StepInfo, n_steps: int, max_iter: int | None, tol: float) -> Outcome:
+    """Return the outcome of a step: that of the learner, or else by the gradient, its tolerance and `max_iter`."""
+    outcome, norm = info.outcome, f"{info.gradient_norm:.2g}"
+    if isinstance(outcome, Converged | Failed):
+        return outcome
+    if outcome is None or isinstance(outcome, Stopped):
+        if info.gradient_norm <= tol:
+            return Converged(f"converged after {n_steps} step{'s' * (n_steps != 1)}: gradient {norm}")
+        if info.gradient_norm <= info.noise:
+            noise = f"gradient {norm}, noise {info.noise:.2g}"
+            return Converged(f"converged after {n_steps} steps to within Monte Carlo noise: {noise}")
+        if info.gradient_norm == np.inf:
+            return Failed(f"stopped after {n_steps} steps, the gradient is not finite", SLOWER)
+    if isinstance(outcome, Stopped):
+        return replace(outcome, reason=outcome.reason or f"stopped after {n_steps} steps, gradient {norm}")
+    if max_iter is not None and n_steps >= max_iter:
+        return Stopped(f"stopped at max_iter={n_steps}, gradient {norm}", LONGER)
+    return Running()
 
 
 def _slower(learner: Learner) -> str:
     """Say what to do about steps that are too large, by the argument of the learner that sets them."""
     known = {"optimizer": "`optimizer=Adam(learning_rate=...)` of the learner", "learning_rate": "`learning_rate`"}
     argument = next((f" ({words})" for name, words in known.items() if hasattr(learner, name)), "")
-    return f"lower the rate of the steps{argument}"
+    return f"{SLOWER}{argument}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gibbsian.data import Dataset
-from gibbsian.domain import Continuum
 from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
 from gibbsian.inference import exact
 from gibbsian.learners.base import Learner
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.objectives import Likelihood
 
 # A parameter worth log-odds beyond this is looked into, and beyond the other is warned of where nothing can be proved:
@@ -18,19 +18,19 @@ ALARMING_LOG_ODDS = 12.0
 _REMEDY = "add a penalty by `l2='auto'`, or drop or merge the columns that determine each other"
 
 
-def check_runaway(model: Any, data: Dataset, learner: Learner, certain: bool = True) -> None:
+def check_runaway(model: Model[DiscreteFamily], data: Dataset, learner: Learner, certain: bool = True) -> None:
     """Raise or warn where unpenalised parameters have run away because there is no finite maximum.
 
     Preflight finds single values, pairs and cliques that rule a maximum out, and triples of two-valued columns. What is
     left shows in large parameters; then a linear programme decides, where there is one and it is small enough. Unless
     it must be `certain`, what would be warned of is raised.
     """
-    largest = float(model.log_odds().max(initial=0.0))
+    largest = float(model.family.log_odds(model.theta).max(initial=0.0))
     if largest < SUSPICIOUS_LOG_ODDS:
         return
-    objective, exists = getattr(learner, "objective", None), None
-    likelihood = isinstance(objective, Likelihood) or getattr(objective, "joint_targets", False)
-    if isinstance(objective, Likelihood) and isinstance(model.domain, Continuum):
+    objective, exists = learner.objective, None
+    likelihood = objective is not None and objective.joint_targets
+    if isinstance(objective, Likelihood) and model.variables.real:
         exact(model, max_seconds=objective.max_seconds)  # refuses a density that the quadrature does not resolve
     if not data.has_missing and isinstance(data, Dataset):
         from gibbsian.diagnostics.existence import maximum_exists

@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data.rows import Rows
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.base import Learner, LearnerState, name_of
+from gibbsian.models.base import Family, Model
 from gibbsian.models.families.gaussian import Moments
 from gibbsian.objectives.gaussian import ExpectedMoments, GaussianModel
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Failed, StepInfo
 
 # Most steps on the moments after a chunk; closed forms need one.
 STEPS_A_CHUNK = 20
 SETTLED = 1e-9
-IMPROPER = (
-    "the estimate is no distribution, because its precision matrix is not positive definite: "
-    "learn by `learner='mle'`, or add a penalty such as `l2=0.1`"
+IMPROPER = Failed(
+    "the estimate is no distribution, because its precision matrix is not positive definite",
+    "learn by `learner='mle'`, or add a penalty such as `l2=0.1`",
 )
 
 
@@ -45,9 +47,9 @@ class RunningMoments(Around):
     @property
     def registered_name(self) -> str:
         """The name of the learner within."""
-        return getattr(self.learner, "registered_name", repr(self.learner))
+        return name_of(self.learner)
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> LearnerState:
         """Prepare to learn from all rows at once."""
         inner = self.learner.init(model, data, rng)
         return LearnerState((inner.problem, model, data), inner.progress)
@@ -80,11 +82,11 @@ class RunningMoments(Around):
         inner = self.learner.init(model, moments, rng)
         for _ in range(STEPS_A_CHUNK):
             inner, info = self.learner.step(inner)
-            if info.gradient_norm <= SETTLED or info.stalled or info.verdict:
+            if info.gradient_norm <= SETTLED or info.outcome is not None:
                 break
         fitted = self.learner.fitted(model, inner)
         proper = fitted.family.solution(fitted.theta) is not None
-        return _running(fitted, moments), info if proper else info._replace(failure=IMPROPER)
+        return _running(fitted, moments), info if proper else info._replace(outcome=IMPROPER)
 
 
 def _running(model: GaussianModel, moments: Moments) -> LearnerState:

@@ -15,13 +15,14 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
+from gibbsian.inference.posterior import log_evidence
 from gibbsian.learners.base import Learner, LearnerState, Penalties
 from gibbsian.learners.span_device import DeviceSpanProblem
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage, SpanProblem, negative_entropy
-from gibbsian.models.full_span import FullSpanModel
-from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.span_completions import log_evidence, with_hidden_cells
-from gibbsian.optimizers import StepInfo
+from gibbsian.models.base import FAMILIES, Array, Family, Model
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.span_basis import SpanBasis
+from gibbsian.optimizers import Converged, Running, StepInfo
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, number
 
@@ -49,11 +50,11 @@ class OwnPoint:
         """The point itself."""
         return self
 
-    def best(self: Any) -> tuple[np.ndarray, np.ndarray]:
+    def best(self: Any) -> tuple[Array, Array]:
         """Return the functions and parameters of lowest cost so far."""
         return self.indices, self.theta
 
-    def in_table(self: Any, table: np.ndarray) -> Any:
+    def in_table(self: Any, table: Array) -> Any:
         """Return the same with its dual copied into a table."""
         table[...] = self.dual
         return replace(self, dual=table)
@@ -79,9 +80,9 @@ class SpanPoint(OwnPoint):
         Moves since the dual was last transformed afresh.
     """
 
-    indices: np.ndarray
-    theta: np.ndarray
-    dual: np.ndarray
+    indices: Array
+    theta: Array
+    dual: Array
     log_partition: float
     cost: float
     append_gain: float
@@ -94,14 +95,12 @@ def uniform_start(problem: SpanProblem) -> SpanPoint:
     return refreshed(problem, problem.uniform_dual(), np.empty(0, np.int64), np.empty(0))
 
 
-def refreshed(problem: SpanProblem, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> SpanPoint:
+def refreshed(problem: SpanProblem, dual: Array, indices: Array, theta: Array) -> SpanPoint:
     """Return the point of given parameters, its dual made by fresh transforms in the given table."""
     return rescanned(problem, dual, indices, theta, problem.refresh(dual, indices, theta))
 
 
-def rescanned(
-    problem: SpanProblem, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray, log_partition: float
-) -> SpanPoint:
+def rescanned(problem: SpanProblem, dual: Array, indices: Array, theta: Array, log_partition: float) -> SpanPoint:
     """Return the point of given parameters whose dual stands in the table already."""
     gain, index = problem.scan(dual, indices)
     return SpanPoint(indices, theta, dual, log_partition, problem.cost(indices, theta, log_partition), gain, index)
@@ -131,7 +130,7 @@ class SpanProgress:
         return f"converged after {self.n_steps} step{'s' * (self.n_steps != 1)}" if self.done else ""
 
     @property
-    def theta(self) -> np.ndarray:
+    def theta(self) -> Array:
         """The parameters of the active functions."""
         return self.inner.point.theta
 
@@ -148,7 +147,7 @@ class CompleteRows:
     def __init__(self, problem: SpanProblem):
         self.problem = problem
 
-    def begin(self, learner: SpanLearner, indices: np.ndarray, theta: np.ndarray) -> Any:
+    def begin(self, learner: SpanLearner, indices: Array, theta: Array) -> Any:
         """Return the progress that starts at given functions."""
         return begun(learner, self.problem, indices, theta)
 
@@ -165,7 +164,7 @@ class CompleteRows:
         return self, loaded.in_table(fresh.point.dual)
 
 
-def begun(learner: SpanLearner, problem: SpanProblem, indices: np.ndarray, theta: np.ndarray) -> Any:
+def begun(learner: SpanLearner, problem: SpanProblem, indices: Array, theta: Array) -> Any:
     """Return the progress of a learner that starts at given functions, from the uniform distribution without any."""
     start = uniform_start(problem)
     if indices.size == 0:
@@ -224,18 +223,19 @@ class SpanLearner(Learner):
         raise NotImplementedError
 
     # -- the contract of learners -------------------------------------------------------------------------------------
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[FullSpanFamily], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start from the model's functions, or from the uniform distribution where it has none."""
         self.require(model)
-        rows = self.rows_of(model, data)
-        inner = rows.begin(self, model.indices, model.theta)
+        rows = self.rows_of(model.family.basis, data)
+        inner = rows.begin(self, model.family.functions, model.theta)
         return LearnerState(rows, SpanProgress(inner))
 
-    def refusal(self, model: Any) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Only full-span models have functions to choose."""
-        return "" if getattr(model, "is_full_span", False) else "chooses functions of a full-span model"
+        kind = FAMILIES.name_for(model.family)
+        return "" if kind == FullSpanFamily.registered_name else "chooses functions of a full-span model"
 
-    def require(self, model: Any) -> None:
+    def require(self, model: Model[FullSpanFamily]) -> None:
         """Refuse another kind of model, and a tolerance that the tables do not resolve."""
         if refusal := self.refusal(model):
             raise ArgumentError(refusal, argument="learner", value=type(self).__name__)
@@ -248,21 +248,21 @@ class SpanLearner(Learner):
                 value=self.tol,
             )
 
-    def rows_of(self, model: FullSpanModel, data: Dataset) -> Any:
+    def rows_of(self, basis: SpanBasis, data: Dataset) -> Any:
         """Return the data as the steps take them."""
         if not data.has_missing:
-            problem = self.problem_of(model.basis, data.domain.to_codes(data.states), data.weights)
+            problem = self.problem_of(basis, data.states, data.weights)
             return CompleteRows(DeviceSpanProblem.of(problem) if self.on_device else problem)
         from gibbsian.learners.span_filling import SpreadRows
 
-        return SpreadRows.of(self, model.basis, data)
+        return SpreadRows.of(self, basis, data)
 
     @property
     def penalties(self) -> Penalties:
         """The penalties of functions of one column."""
         return Penalties(self.l1, self.l2)
 
-    def problem_of(self, basis: SpanBasis, codes: np.ndarray, counts: np.ndarray) -> SpanProblem:
+    def problem_of(self, basis: SpanBasis, codes: Array, counts: Array) -> SpanProblem:
         """Return the problem of counted rows under the penalties of this learner."""
         self.require_memory(basis)
         settings = {name: getattr(self, name) for name in ("mdl_scale", "l1", "l2", "l2_growth")}
@@ -272,18 +272,18 @@ class SpanLearner(Learner):
         """Take one step."""
         rows, inner, change = state.problem.advance(self, state.progress.inner)
         progress = SpanProgress(inner, state.progress.n_steps + 1, rows.is_done(self, inner))
-        verdict = progress.verdict and f"{progress.verdict}: {self.why_done.format(self.tol)}"
-        info = step_info(change, inner.point.cost, inner.point.indices.size, progress.n_steps, verdict)
+        why = self.why_done.format(self.tol)
+        info = step_info(change, inner.point.cost, inner.point.indices.size, progress.n_steps, progress.verdict, why)
         return LearnerState(rows, progress), info
 
-    def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
+    def fitted(self, model: Model[FullSpanFamily], state: LearnerState) -> Model[FullSpanFamily]:
         """Return the model of lowest cost so far."""
-        indices, theta = best_so_far(state.progress.inner)
-        return FullSpanModel(model.basis, indices, theta, model.domain)
+        indices, theta = in_use(*state.progress.inner.best())
+        return Model(FullSpanFamily(model.family.basis, indices), theta)
 
-    def moments(self, model: Any, state: LearnerState) -> DataMoments:
+    def moments(self, model: Model[FullSpanFamily], state: LearnerState) -> DataMoments:
         """Return the means of the model's functions in the data; in missing cells as the model has filled them."""
-        problem, indices = state.problem.problem, best_so_far(state.progress.inner)[0]
+        problem, (indices, _) = state.problem.problem, in_use(*state.progress.inner.best())
         return DataMoments(problem.data_dual[indices].astype(np.float64), np.full(indices.size, problem.n_samples))
 
     def restored(self, state: LearnerState, progress: SpanProgress) -> LearnerState:
@@ -292,26 +292,22 @@ class SpanLearner(Learner):
         return LearnerState(rows, replace(progress, inner=inner))
 
     # -- costs --------------------------------------------------------------------------------------------------------
-    def costs(self, model: FullSpanModel, data: Dataset) -> dict[str, float]:
+    def costs(self, model: Model[FullSpanFamily], data: Dataset) -> dict[str, float]:
         """Return the cost of a fitted model, TA22 eq. 2.5, and the part of it that is ``KL(data || model)``.
 
         With missing cells the cost is minus the mean log-likelihood of the observed cells plus the penalties, and there
         is no divergence.
         """
-        theta, (length, shrinkage) = model.theta, self.function_costs(model.basis, data.total_weight)
-        penalties = float((length(model.basis, model.indices) + shrinkage(model.basis, model.indices, theta)).sum())
-        cells = with_hidden_cells(model, data.domain.to_codes(data.states), data.missing)
-        mean = float(np.average(log_evidence(model, *cells), weights=data.weights)) - model.log_partition
+        family, theta = model.family, model.theta
+        length = DescriptionLength.of_samples(family.basis, data.total_weight, self.mdl_scale)
+        shrinkage = Shrinkage(self.l1, self.l2, self.l2_growth)
+        costs = length(family.basis, family.functions) + shrinkage(family.basis, family.functions, theta)
+        penalties = float(costs.sum())
+        evidence = float(np.average(log_evidence(model, data), weights=data.weights))
+        mean = evidence - family.probabilities(theta).log_partition
         divergence = negative_entropy(data) - mean
         known = {} if data.has_missing else {"divergence": divergence}
         return {"cost": divergence + penalties, **known}
-
-    def function_costs(self, basis: SpanBasis, n_samples: float) -> tuple[DescriptionLength, Shrinkage]:
-        """Return what functions cost for being there, and for the size of their parameters."""
-        return (
-            DescriptionLength.of_samples(basis, n_samples, self.mdl_scale),
-            Shrinkage(self.l1, self.l2, self.l2_growth),
-        )
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> float:
@@ -330,7 +326,7 @@ class SpanLearner(Learner):
             smaller += ", or `dtype='float32'`, which takes half"
         require_memory(
             self.memory(basis, checkpoint, missing),
-            f"a full-span fit over {basis.n_variables} variables ({basis.size:.3g} states)"
+            f"a full-span fit over {len(basis.variables)} variables ({basis.size:.3g} states)"
             + " with a checkpoint" * checkpoint,
             smaller,
         )
@@ -345,27 +341,23 @@ class SelectingLearner(SpanLearner):
     dtype: str = choice("float64", "Of the tables; float32 takes half the memory.", "float64", "float32")  # type: ignore[misc]
 
 
-def best_so_far(inner: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best functions of a fit so far in the order of their indices, and their parameters.
+def in_use(indices: Array, theta: Array) -> tuple[Array, Array]:
+    """Return functions in the order of their indices, and their parameters.
 
     A re-fit under L1 may leave zeros, which are no functions.
     """
-    indices, theta = inner.best()
     order = np.argsort(indices)
     order = order[theta[order] != 0]
     return indices[order], theta[order]
 
 
-def step_info(change: Change, cost: float, n_functions: int, n_steps: int, verdict: str) -> StepInfo:
-    """Return a step as the loop wants it.
-
-    The norm is 1 while there is something to do: a learner of functions has no gradient that must vanish, and says
-    itself when it is done.
-    """
+def step_info(change: Change, cost: float, n_functions: int, n_steps: int, verdict: str, why: str) -> StepInfo:
+    """Return a step: a learner of functions has no gradient that must vanish, and says itself when it is done."""
     details = {
         "kind": float(KINDS.index(change.kind)),
         "index": float(change.function),
         "gain": change.gain,
         "n_functions": float(n_functions),
     }
-    return StepInfo(cost, 0.0 if verdict else 1.0, 1.0, n_steps, verdict=verdict, details=details)
+    outcome = Converged(f"{verdict}: {why}") if verdict else Running()
+    return StepInfo(cost, 0.0 if verdict else 1.0, 1.0, n_steps, outcome=outcome, details=details)

@@ -14,14 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.axes import transform
+from gibbsian.backends.parallel import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.span_base import Change, OwnPoint, SpanLearner, SpanPoint
 from gibbsian.learners.span_problem import SpanProblem
-from gibbsian.models.full_span import fill_probabilities
-from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.base import Array, Model
+from gibbsian.models.families.full_span import FullSpanFamily, normalise
+from gibbsian.models.families.span_basis import SpanBasis
 from gibbsian.settings import declared
 
 # Newton's method squares its error: a step that promises no more than this is the last one.
@@ -48,14 +51,14 @@ class DenseProgress(OwnPoint):
         Whether the last step promised too little for another one.
     """
 
-    theta: np.ndarray
-    dual: np.ndarray
+    theta: Array
+    dual: Array
     cost: float
     n_products: int = 0
     done: bool = False
 
     @property
-    def indices(self) -> np.ndarray:
+    def indices(self) -> Array:
         """All functions but the constant."""
         return np.arange(1, self.dual.size)
 
@@ -71,9 +74,9 @@ class SpanDense(SpanLearner):
     --------
     >>> import gibbsian as gb
     >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
-    >>> model = gb.FullSpanModel.build((2, 2, 2))
+    >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(3))
     >>> result = gb.learners.run(gb.learners.SpanDense(l2=0.01), model, gb.Dataset.read(rows))
-    >>> result.model.indices, result.converged
+    >>> result.model.family.functions, result.converged
     (array([7]), True)
     """
 
@@ -83,7 +86,7 @@ class SpanDense(SpanLearner):
     refits_all: ClassVar[bool] = True
     on_device: ClassVar[bool] = False
 
-    def require(self, model: Any) -> None:
+    def require(self, model: Model[FullSpanFamily]) -> None:
         """Refuse a fit that nothing keeps from the noise."""
         super().require(model)
         if not self.l2 > 0:
@@ -126,17 +129,19 @@ class _Tables:
     def __init__(self, basis: SpanBasis) -> None:
         self.basis, self.put, self.got = basis, np.asarray, np.asarray
 
-    def transformed(self, table: np.ndarray, transposed: bool = False) -> np.ndarray:
+    def transformed(self, table: Array, transposed: bool = False) -> Array:
         """Return the transform of a table, which is overwritten."""
         transform(table, self.basis.shape, transposed=transposed)
         return table
 
-    def probabilities(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    @kept_threads()
+    def probabilities(self, theta: Array) -> tuple[float, Array]:
         """Return log Z and the probabilities of all states."""
         p = np.empty_like(theta)
-        return fill_probabilities(p, self.basis, slice(None), theta), p
+        self.basis.fill(p, slice(None), theta)
+        return normalise(p), p
 
-    def dot(self, one: np.ndarray, other: np.ndarray) -> float:
+    def dot(self, one: Array, other: Array) -> float:
         """Return the inner product, on one thread: those of BLAS and of the transforms would spin at each other."""
         return float(np.einsum("i,i", one, other))
 
@@ -177,13 +182,13 @@ class _DenseCost:
         direction = self._solve(p, dual, gradient)
         return value, self.tables.dot(gradient, direction), direction
 
-    def value(self, theta: Any) -> tuple[float, Any]:
+    def value(self, theta: Tensor) -> tuple[float, Tensor]:
         """Return the cost and the probabilities."""
         log_partition, p = self.tables.probabilities(theta)
         divergence = self.negative_entropy + log_partition - self.tables.dot(theta, self.data_dual)
         return divergence + 0.5 * self.tables.dot(self.l2, theta**2), p
 
-    def _solve(self, p: Any, dual: Any, gradient: Any) -> Any:
+    def _solve(self, p: Tensor, dual: Tensor, gradient: Tensor) -> Tensor:
         """Solve for Newton's direction by preconditioned conjugate gradients, the closer the smaller the gradient."""
         dot, scale = self.tables.dot, 1.0 - dual**2
         scale += self.l2
@@ -208,7 +213,7 @@ class _DenseCost:
             search += preconditioned
         return solution
 
-    def _hessian_times(self, p: Any, vector: Any) -> Any:
+    def _hessian_times(self, p: Tensor, vector: Tensor) -> Tensor:
         self.n_products += 1
         table = self.tables.transformed(1.0 * vector, transposed=True)
         table -= self.tables.dot(p, table)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import span
 from gibbsian.learners.span_problem import SpanProblem
@@ -28,19 +29,19 @@ class DeviceSpanProblem(SpanProblem):
         return cls(**{**vars(replace(problem)), "data_dual": table})
 
     @cached_property
-    def _on_device(self) -> tuple[Any, Any]:
+    def _on_device(self) -> tuple[Tensor, Tensor]:
         """The penalties of the two halves of an index."""
         values: Any = self.data_dual.values  # type: ignore[attr-defined]
         low, high = (values.new_tensor(np.asarray(half)) for half in self._halves)
         return low, high
 
-    def uniform_dual(self) -> Any:
+    def uniform_dual(self) -> Tensor:
         """Return the dual of the uniform distribution, in a new table."""
         table = twin("span").Table(self.basis.size, self.data_dual.dtype)
         table[0] = 1.0
         return table
 
-    def refresh(self, dual: Any, indices: np.ndarray, theta: np.ndarray) -> float:
+    def refresh(self, dual: Tensor, indices: np.ndarray, theta: np.ndarray) -> float:
         """Overwrite the dual by fresh transforms of the parameters and return log Z."""
         return twin("span").fill_dual(dual, indices, theta)
 
@@ -55,14 +56,14 @@ class DeviceSpanProblem(SpanProblem):
         order = np.argsort(-gains, kind="stable")
         return passing[order[: np.count_nonzero(gains >= floor)]]
 
-    def pair_expectations(self, dual: Any, indices: np.ndarray) -> np.ndarray:
+    def pair_expectations(self, dual: Tensor, indices: np.ndarray) -> np.ndarray:
         """Return ``<Phi_y Phi_z>`` for all pairs of functions, read from the dual."""
         return dual[indices[:, None] ^ indices].astype(np.float64)
 
     def _gains(self, functions: np.ndarray, duals: np.ndarray, data: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         return span.append_gains(functions, duals, data, penalties, self.limit, self._shrinkage, self._axes)
 
-    def _pass(self, dual: Any, indices: np.ndarray, z: int, keep: float, mix: float) -> tuple[float, int]:
+    def _pass(self, dual: Tensor, indices: np.ndarray, z: int, keep: float, mix: float) -> tuple[float, int]:
         kernels, taken = twin("span"), np.append(indices, 0)
         tops = kernels.update(dual, self.data_dual, self._on_device, (z or 1, keep, mix))
         return kernels.best_append(dual, self.data_dual, self._on_device, z or 1, tops, taken, self._gains)

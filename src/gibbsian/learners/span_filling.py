@@ -21,12 +21,15 @@ import numpy as np
 from gibbsian.backends.numba.axes import transform
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
+from gibbsian.inference.span_posterior import completion_states
 from gibbsian.learners.span_base import Change, SpanLearner, begun, refreshed
 from gibbsian.learners.span_newton import refit
 from gibbsian.learners.span_problem import SpanProblem
-from gibbsian.models.full_span import fill_probabilities
-from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.span_completions import completion_places, patterns_of
+from gibbsian.models.base import Array
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.span_basis import SpanBasis
+from gibbsian.models.rows import patterns_of
+from gibbsian.resources import row_blocks
 from gibbsian.startup import xlogy
 
 # Changes of the active set between two fills: at least so many, and this share of it.
@@ -54,8 +57,8 @@ class FillProgress:
     """
 
     inner: Any
-    filler_indices: np.ndarray
-    filler_theta: np.ndarray
+    filler_indices: Array
+    filler_theta: Array
     n_fills: int
     n_changes: int = 0
     settled: bool = False
@@ -70,7 +73,7 @@ class FillProgress:
         """Whether the active set has changed so much that cells are to be filled anew."""
         return self.n_fills > 0 and self.n_changes >= max(_LEAST_BATCH, _BATCH_SHARE * self.point.indices.size)
 
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
+    def best(self) -> tuple[Array, Array]:
         """Return the functions and parameters of lowest cost so far."""
         return self.inner.best()
 
@@ -93,9 +96,9 @@ class SpreadRows:
         What is being fitted: the complete rows at first, then all of them as they are filled.
     """
 
-    codes: np.ndarray
-    missing: np.ndarray
-    counts: np.ndarray
+    codes: Array
+    missing: Array
+    counts: Array
     whole: SpanProblem
     problem: SpanProblem
 
@@ -103,19 +106,16 @@ class SpreadRows:
     def of(cls, learner: SpanLearner, basis: SpanBasis, data: Dataset) -> Self:
         """Return the rows of a dataset before they are filled."""
         assert data.missing is not None
-        codes = data.domain.to_codes(data.states)
-        return cls.unfilled(learner, basis, codes, data.missing, data.weights)._complete()
+        return cls.unfilled(learner, basis, data.states, data.missing, data.weights)._complete()
 
     @classmethod
-    def unfilled(
-        cls, learner: SpanLearner, basis: SpanBasis, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray
-    ) -> Self:
+    def unfilled(cls, learner: SpanLearner, basis: SpanBasis, codes: Array, missing: Array, counts: Array) -> Self:
         """Return rows of codes whose table is still to be filled."""
         whole = learner.problem_of(basis, np.where(missing, 0, codes), counts)
         return cls(codes, missing, counts, whole, whole)
 
     # -- steps --------------------------------------------------------------------------------------------------------
-    def begin(self, learner: SpanLearner, indices: np.ndarray, theta: np.ndarray) -> FillProgress:
+    def begin(self, learner: SpanLearner, indices: Array, theta: Array) -> FillProgress:
         """Start on the complete rows; without any, on columns filled alone. Newton takes one path only."""
         nothing, filled = (np.empty(0, np.int64), np.empty(0)), self.problem is self.whole
         inner = begun(learner, self.problem, *nothing)
@@ -181,21 +181,21 @@ class SpreadRows:
         part = replace(self.whole, n_samples=n_samples, negative_entropy=negative_entropy, penalty=penalty)
         return replace(self, problem=part)
 
-    def _filler(self, table: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    def _filler(self, table: Array, indices: Array, theta: Array) -> Array:
         """Write the probabilities by which cells are filled into a table; a model without functions knows nothing."""
         if indices.size:
-            fill_probabilities(table, self.whole.basis, indices, theta)
+            FullSpanFamily(self.whole.basis, indices).probabilities(theta, out=table)
         else:
             self._independent(table)
         return table
 
-    def _independent(self, table: np.ndarray) -> None:
+    def _independent(self, table: Array) -> None:
         """Overwrite a table with the product of the shares that each column's values have among its present cells."""
         table[:1] = 1.0
         size = 1
         for i in reversed(range(self.codes.shape[1])):  # the last changes fastest
             seen = ~self.missing[:, i]
-            weights = np.bincount(self.codes[seen, i], self.counts[seen], minlength=self.whole.basis.cardinalities[i])
+            weights = np.bincount(self.codes[seen, i], self.counts[seen], minlength=self.whole.basis.variables.sizes[i])
             if not weights.sum() > 0:
                 raise DataError(f"column {i} has no observed cell", "drop it")
             shares = weights / weights.sum()
@@ -203,13 +203,13 @@ class SpreadRows:
                 np.multiply(table[:size], shares[value], out=table[value * size : (value + 1) * size])
             size *= shares.size
 
-    def filled(self, probabilities: np.ndarray) -> Self:
+    def filled(self, probabilities: Array) -> Self:
         """Return the rows filled by given probabilities of all states."""
         negative_entropy = self._spread(probabilities, np.ones(len(self.counts), bool))
         problem = replace(self.whole, negative_entropy=negative_entropy)
         return replace(self, whole=problem, problem=problem)
 
-    def _spread(self, probabilities: np.ndarray, keep: np.ndarray) -> float:
+    def _spread(self, probabilities: Array, keep: Array) -> float:
         """Overwrite the data's dual with that of filled rows; return their negative entropy.
 
         That is ``sum_r s_r sum_x q_r(x) ln q_r(x)`` over rows of share s and completions of share q: what turns the
@@ -236,7 +236,7 @@ class SpreadRows:
         table.flags.writeable = False
         return negative_entropy
 
-    def mean_log_probability(self, probabilities: np.ndarray) -> float:
+    def mean_log_probability(self, probabilities: Array) -> float:
         """Return the mean over rows of the log-probability of their present cells, from that of all states."""
         shares = self.counts / self.counts.sum()
         every = np.ones(len(shares), bool)
@@ -245,9 +245,9 @@ class SpreadRows:
             for rows, places in self._completions(every)
         )
 
-    def _completions(self, keep: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _completions(self, keep: Array) -> Iterator[tuple[Array, Array]]:
         """Give blocks of rows that miss the same cells, and the indices of the completions of each."""
         codes, missing = self.codes[keep], self.missing[keep]
         for rows, pattern in patterns_of(codes, missing):
-            for part, places in completion_places(self.whole.basis, codes[rows], pattern):
-                yield rows[part], places
+            for block in row_blocks(len(rows), int(self.whole.basis.shape[pattern].prod()), least_rows=1):
+                yield rows[block], completion_states(self.whole.basis, codes[rows[block]], pattern)

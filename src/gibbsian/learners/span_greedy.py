@@ -34,8 +34,8 @@ class SpanGreedy(SelectingLearner):
     --------
     >>> import gibbsian as gb
     >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
-    >>> model = gb.FullSpanModel.build((2, 2, 2))
-    >>> gb.learners.run(gb.learners.SpanGreedy(), model, gb.Dataset.read(rows)).model.supports
+    >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(3))
+    >>> gb.learners.run(gb.learners.SpanGreedy(), model, gb.Dataset.read(rows)).model.family.supports
     [(0, 1, 2)]
     """
 

@@ -21,13 +21,15 @@ from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
+from gibbsian.inference.span_posterior import SpanRows
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
-from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
+from gibbsian.learners.span_base import Change, SpanLearner, in_use, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
-from gibbsian.models.full_span import FullSpanModel, fill_probabilities
-from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.base import Array, Model
+from gibbsian.models.families.full_span import FullSpanFamily
+from gibbsian.models.families.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, declared, free, number, positional
 
@@ -57,9 +59,9 @@ class HiddenProgress:
         Whether the last round gained too little for another one.
     """
 
-    indices: np.ndarray
-    theta: np.ndarray
-    dual: np.ndarray
+    indices: Array
+    theta: Array
+    dual: Array
     cost: float
     n_steps: int = 0
     done: bool = False
@@ -80,7 +82,7 @@ class SpanHidden(Around):
     >>> import numpy as np, gibbsian as gb
     >>> rng = np.random.default_rng(0)
     >>> rows = (rng.random((300, 5)) < rng.choice([0.1, 0.9], (300, 1))).astype(int)
-    >>> model = gb.FullSpanModel.build((2,) * 6, n_hidden=1)
+    >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(5), hidden=(2,))
     >>> gb.learners.run(gb.learners.SpanHidden(), model, gb.Dataset.read(rows), 0).converged
     True
     """
@@ -96,21 +98,21 @@ class SpanHidden(Around):
         if not isinstance(self.learner, SpanLearner):
             raise ArgumentError("must choose functions of a full-span model", argument="learner", value=self.learner)
 
-    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[FullSpanFamily], data: Dataset, rng: np.random.Generator) -> Model[FullSpanFamily]:
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
 
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[FullSpanFamily], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start around rows drawn at random, one for each value of each hidden variable."""
         self.learner.require(model)
         if not model.n_hidden:
             raise ArgumentError("the model has no hidden variable", "use `n_components` above 1, or another learner")
-        shown = data.domain.to_codes(data.states)
-        codes = np.column_stack([shown, np.zeros((len(shown), model.n_hidden), shown.dtype)])
-        missing = np.ones(codes.shape, bool)
-        missing[:, : data.n_variables] = False if data.missing is None else data.missing
-        rows = SpreadRows.unfilled(self.learner, model.basis, codes, missing, data.weights)
-        rows = rows.filled(_near_some_rows(model, shown, missing[:, : data.n_variables], data.weights, rng))
+        bound = SpanRows.of(model.family, data.states, data.missing)
+        codes, missing = bound.x, bound.missing
+        assert missing is not None
+        rows = SpreadRows.unfilled(self.learner, model.family.basis, codes, missing, data.weights)
+        near = _near_some_rows(model.variables.sizes, data.states, missing[:, : data.n_variables], data.weights, rng)
+        rows = rows.filled(near)
         nothing = np.empty(0, np.int64), np.empty(0)
         constant = negative_entropy(data)
         return LearnerState((rows, constant), HiddenProgress(*nothing, rows.problem.uniform_dual(), np.inf))
@@ -121,34 +123,26 @@ class SpanHidden(Around):
         problem, table = rows.problem, before.dual
         point = self.learner.lowered(problem, refreshed(problem, table, before.indices, before.theta))
         indices, theta = point.indices, point.theta
-        fill_probabilities(table, problem.basis, indices, theta)
+        FullSpanFamily(problem.basis, indices).probabilities(theta, out=table)
         cost = float(problem.penalties(indices).sum()) + problem.shrinks(indices, theta)
         cost += entropy - rows.mean_log_probability(table)
         gain = before.cost - cost
         progress = HiddenProgress(indices, theta, table, cost, before.n_steps + 1, bool(gain < self.tol))
-        verdict = progress.verdict and f"{progress.verdict}: the last lowers the cost by less than {self.tol:g}"
-        info = step_info(Change("fill", -1, gain), cost, indices.size, progress.n_steps, verdict)
+        why = f"the last lowers the cost by less than {self.tol:g}"
+        info = step_info(Change("fill", -1, gain), cost, indices.size, progress.n_steps, progress.verdict, why)
         return LearnerState((rows.filled(table), entropy), progress), info
 
-    def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
+    def fitted(self, model: Model[FullSpanFamily], state: LearnerState) -> Model[FullSpanFamily]:
         """Return the model of all variables, the hidden ones last."""
-        indices, theta = state.progress.indices, state.progress.theta
-        order = np.argsort(indices)
-        order = order[theta[order] != 0]
-        return FullSpanModel(
-            model.basis,
-            indices[order],
-            theta[order],
-            model.domain,
-            model.n_hidden,
-        )
+        indices, theta = in_use(state.progress.indices, state.progress.theta)
+        return Model(FullSpanFamily(model.family.basis, indices, model.n_hidden), theta)
 
-    def moments(self, model: Any, state: LearnerState) -> DataMoments:
+    def moments(self, model: Model[FullSpanFamily], state: LearnerState) -> DataMoments:
         """Return the means of the model's functions in the rows as it has filled them."""
-        (rows, _), indices = state.problem, np.sort(state.progress.indices[state.progress.theta != 0])
+        (rows, _), (indices, _) = state.problem, in_use(state.progress.indices, state.progress.theta)
         return DataMoments(rows.problem.data_dual[indices], np.full(indices.size, rows.problem.n_samples))
 
-    def costs(self, model: FullSpanModel, data: Dataset) -> dict[str, float]:
+    def costs(self, model: Model[FullSpanFamily], data: Dataset) -> dict[str, float]:
         """Return the cost of a fitted model of the visible columns, and the divergence in it."""
         return self.learner.costs(model, data)
 
@@ -161,26 +155,25 @@ class SpanHidden(Around):
         if not progress.n_steps:
             return LearnerState(state.problem, progress)
         (rows, entropy), table = state.problem, progress.dual
-        fill_probabilities(table, rows.problem.basis, progress.indices, progress.theta)
+        FullSpanFamily(rows.problem.basis, progress.indices).probabilities(progress.theta, out=table)
         return LearnerState((rows.filled(table), entropy), progress)
 
 
 # -- where hidden variables begin -------------------------------------------------------------------------------------
 def _near_some_rows(
-    model: FullSpanModel, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+    sizes: tuple[int, ...], codes: Array, missing: Array, counts: Array, rng: np.random.Generator
+) -> Array:
     """Return a table over all states: a hidden value is the likelier, the nearer a row is to one drawn for it.
 
     Rows without missing cells are drawn where there are some.
     """
-    shown = model.cardinalities[: codes.shape[1]]
+    shown, hidden = sizes[: codes.shape[1]], sizes[codes.shape[1] :]
     whole = ~missing.any(axis=1)
     possible = (whole & (counts > 0)) if (counts[whole] > 0).any() else counts > 0
     states, shares = np.where(missing, 0, codes)[possible], counts[possible] / counts[possible].sum()
     order = np.lexsort(states.T[::-1])  # by index, whatever the order of the rows
-    begin = _one_beginning if model.n_hidden == 1 else _apart
+    begin = _one_beginning if len(hidden) == 1 else _apart
     table = np.ones((int(np.prod(shown)), 1))
-    hidden = model.cardinalities[len(shown) :]
     for n_values, (centres, look) in zip(hidden, begin(states[order], shares[order], shown, hidden, rng), strict=True):
         near = np.zeros((len(table), n_values))
         near[:, : len(centres)] = np.column_stack([_nearness(shown, centre, look) for centre in centres])
@@ -188,20 +181,20 @@ def _near_some_rows(
     return table.ravel()
 
 
-def _nearness(cardinalities: tuple[int, ...], centre: np.ndarray, look: np.ndarray) -> np.ndarray:
+def _nearness(sizes: tuple[int, ...], centre: Array, look: Array) -> Array:
     """Return a number for every state of the columns that falls with each column in which it differs from a row."""
     near = np.ones(1)
-    for q, value, weight in zip(cardinalities, centre, look, strict=True):
+    for q, value, weight in zip(sizes, centre, look, strict=True):
         near = np.outer(near, np.where(np.arange(q) == value, 1.0, np.exp(-_NEARNESS * weight))).ravel()
     return near
 
 
-Beginning = tuple[np.ndarray, np.ndarray]
+Beginning = tuple[Array, Array]
 """Rows, one for each value of a hidden variable, and how much it looks at each column."""
 
 
 def _one_beginning(
-    states: np.ndarray, shares: np.ndarray, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
+    states: Array, shares: Array, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
 ) -> Iterator[Beginning]:
     """Give the beginning of a single hidden variable: rows drawn at random, all columns alike."""
     rows = rng.choice(len(states), min(hidden[0], len(states)), replace=False, p=shares)
@@ -209,7 +202,7 @@ def _one_beginning(
 
 
 def _apart(
-    states: np.ndarray, shares: np.ndarray, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
+    states: Array, shares: Array, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
 ) -> Iterator[Beginning]:
     """Give the beginnings of several hidden variables, which would else all find the same cause.
 
@@ -228,7 +221,7 @@ def _apart(
         yield states[kmeans_plusplus(points, shares, n_centres, seed)], look
 
 
-def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:
+def _dependence(values: Array, shares: Array, shown: tuple[int, ...]) -> Array:
     """Return a number for each two columns, 0 for independent ones: squared correlations of their values, added up.
 
     No column depends more on itself than on the next, for else a hidden variable begins, and ends, as its copy.

@@ -8,7 +8,7 @@ lowers the cost by at least ``v^2 / 2`` along its own axis, because a mean moves
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint, rescanne
 from gibbsian.learners.span_greedy import Move, apply_move
 from gibbsian.learners.span_newton import refit
 from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.models.base import Model
+from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.settings import declared, number
 
 # Functions appended between two re-fits: so many, or this share of those in use.
@@ -33,9 +35,9 @@ class SpanL1(SpanLearner):
     --------
     >>> import gibbsian as gb
     >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
-    >>> model = gb.FullSpanModel.build((2, 2, 2))
+    >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(3))
     >>> model = gb.learners.run(gb.learners.SpanL1(l1=0.1), model, gb.Dataset.read(rows)).model
-    >>> model.supports, model.dual()[model.indices].round(2)
+    >>> model.family.supports, model.family.dual(model.theta).values[model.family.functions].round(2)
     ([(0, 1, 2)], array([0.89]))
     """
 
@@ -44,7 +46,7 @@ class SpanL1(SpanLearner):
 
     why_done: ClassVar[str] = "no mean differs from the data's by `l1` and {:g} more"
 
-    def require(self, model: Any) -> None:
+    def require(self, model: Model[FullSpanFamily]) -> None:
         """Refuse a fit that nothing keeps from the noise."""
         super().require(model)
         if not self.l1 > 0:

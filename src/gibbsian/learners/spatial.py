@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gibbsian.expectations import Expectation, Spatial, SpatialChains
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.learners.base import LEARNERS, Learner
@@ -55,7 +53,7 @@ class SMCI(Recipe):
         doc="GradientStep or str",
     )
     centred: bool = flag(True, CENTRED)
-    region: Any = free(1, REGION, doc=REGION_TYPE)
+    region: object = free(1, REGION, doc=REGION_TYPE)
 
     def build(self) -> Learner:
         """Match the moments; a solver that needs few steps is given up when it does not settle."""
@@ -89,7 +87,7 @@ class SpatialPCD(ChainRecipe):
     """
 
     copies: int = whole(5, COPIES, least=1)
-    region: Any = free(1, REGION, doc=REGION_TYPE)
+    region: object = free(1, REGION, doc=REGION_TYPE)
 
     def chains(self) -> Expectation:
         """Return the expectation over the chains, taken in spins."""

@@ -20,10 +20,10 @@ from gibbsian.learners.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.stack import StackFamily, joined
-from gibbsian.models.layers.units import states_of, values_of
-from gibbsian.optimizers import StepInfo
+from gibbsian.models.layers.units import codes_of
+from gibbsian.optimizers import Converged, Failed, Outcome, StepInfo
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, free
@@ -115,7 +115,7 @@ class BoltzmannStack(NetworkStack):
         return joined([*biases, *weights])
 
 
-def _repeated(layer: Any) -> Any:
+def _repeated(layer: Units) -> Units:
     """Return a layer with a copy of its units beside it."""
     return layer.take(np.tile(np.arange(layer.n_units), 2))
 
@@ -268,7 +268,10 @@ class Stacking(Learner):
         problem.seed = progress.seed
         step = self._step_alone if progress.stage < problem.n_machines else self._step_together
         progress, info = step(problem, progress)
-        return LearnerState(problem, progress), info._replace(verdict=progress.verdict)
+        outcome: Outcome | None = info.outcome if isinstance(info.outcome, Failed) else None
+        if progress.verdict:
+            outcome = Converged(progress.verdict)
+        return LearnerState(problem, progress), info._replace(outcome=outcome)
 
     def _step_alone(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
         ready = problem.state_alone(progress.stage, progress.machines, progress.filled)
@@ -408,15 +411,15 @@ class _Problem:
         states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self.stack.n_copies)
         for k in range(place):
             family, rng = self.stack.machines[k], seeded(self.seed, _UP, k)
-            parts, both = family.split(machines[self.span(k)]), [values_of(family.layers[0], states), None]
+            parts, both = family.split(machines[self.span(k)]), [family.layers[0].encode(states), None]
             if self.learner.carried == "means":
                 states = family.means(parts, 1, both)
             else:
-                states = states_of(family.layers[1], family.draw(parts, 1, both, rng))
+                states = codes_of(family.layers[1], family.draw(parts, 1, both, rng))
         return plain_rows(states, rows.data.row_weights)
 
 
 def _any_rows(model: DeepMachine) -> Dataset:
     """Rows that the visible layer can take, to lay out the progress of learning together before it begins."""
     visible = model.family.layers[0]
-    return plain_rows(states_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0))))
+    return plain_rows(codes_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0))))

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import LEARNERS, NOT_YET, LearnerState
-from gibbsian.learners.run import has_converged, has_ended
-from gibbsian.models.family import Model
-from gibbsian.models.mixtures.base import WeightedRows
+from gibbsian.learners.base import LEARNERS, LearnerState, name_of
+from gibbsian.learners.run import outcome_of
+from gibbsian.models.base import Family, Model
+from gibbsian.models.mixtures.base import WeightedSample
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily, variance_schedule
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Converged, Failed, Outcome, Running, StepInfo, Stopped
 from gibbsian.rng import as_pcg64, generator_of, generator_words
 from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
@@ -33,12 +35,11 @@ class Within:
 
 
 class Ending(NamedTuple):
-    """How a fit within has ended: where, at what step, whether well, and in words."""
+    """How a fit within has ended: where, at what step, and with what outcome."""
 
     state: LearnerState
     info: StepInfo
-    converged: bool
-    reason: str
+    outcome: Converged | Stopped | Failed
 
 
 class Staged(Around):
@@ -67,15 +68,15 @@ class Staged(Around):
         """Return the progress after the last step of a fit."""
         raise NotImplementedError
 
-    def verdict(self, progress: Any, ending: Ending) -> tuple[bool, str] | None:
-        """Say whether the whole has converged, and why it has ended; None while there are stages to come."""
+    def outcome(self, progress: Any, ending: Ending) -> Outcome:
+        """Return the outcome of the whole, `Running` while there are stages to come."""
         raise NotImplementedError
 
     def following(self, problem: Within, progress: Any, ending: Ending) -> tuple[LearnerState, Any]:
         """Begin the next fit."""
         raise NotImplementedError
 
-    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model itself: each fit begins by itself."""
         return model
 
@@ -85,29 +86,18 @@ class Staged(Around):
         problem = replace(state.problem, state=inner)  # which a learner of several stages makes anew for each
         progress = replace(state.progress, present=inner.progress, n_steps=state.progress.n_steps + 1)
         progress = self.stepped(progress)
-        if not self._has_ended(info, progress.n_steps):
-            return LearnerState(problem, progress), going_on(info, self.details(progress))
-        ending = self._ending(inner, info, progress.n_steps)
+        ended = outcome_of(info, progress.n_steps, self.max_iter, self.tol)
+        if isinstance(ended, Running):
+            return LearnerState(problem, progress), continuing(info, self.details(progress))
+        ending = Ending(inner, info, ended)
         progress = self.ended(problem, progress, ending)
-        details, verdict = self.details(progress), self.verdict(progress, ending)
-        if verdict is not None:
-            return LearnerState(problem, progress), _after_the_last(info, *verdict, details)
+        details, outcome = self.details(progress), self.outcome(progress, ending)
+        info = continuing(info, details)._replace(outcome=outcome)
+        if not isinstance(outcome, Running):
+            return LearnerState(problem, progress), info
         inner, progress = self.following(problem, progress, ending)
         progress = replace(progress, present=inner.progress, stage=progress.stage + 1, n_steps=0)
-        info = going_on(info._replace(gradient_norm=np.inf), details)
         return LearnerState(replace(problem, state=inner), progress), info
-
-    def _has_ended(self, info: StepInfo, n_steps: int) -> bool:
-        """Whether a fit within has ended; without `max_iter` it says so itself."""
-        return has_ended(info, n_steps, n_steps + 1 if self.max_iter is None else self.max_iter, self.tol)
-
-    def _ending(self, state: LearnerState, info: StepInfo, n_steps: int) -> Ending:
-        converged = has_converged(info, self.tol)
-        if converged:
-            reason = info.verdict or f"converged after {n_steps} step{'s' * (n_steps != 1)}"
-        else:
-            reason = info.failure or f"stopped at max_iter={n_steps} before the value settled: raise `max_iter`"
-        return Ending(state, info, converged, reason)
 
     def present(self, state: LearnerState) -> LearnerState:
         """Return where the present fit stands."""
@@ -122,23 +112,9 @@ class Staged(Around):
         return self.learner.kept(self.within(state))
 
 
-def going_on(info: StepInfo, details: dict[str, float]) -> StepInfo:
-    """Return a step after which there is more to do, whatever the learner within said of it."""
-    return info._replace(
-        gradient_norm=NOT_YET if not np.isfinite(info.gradient_norm) else info.gradient_norm,
-        stalled=False,
-        noise=0.0,
-        verdict="",
-        failure="",
-        details={**info.details, **details},
-    )
-
-
-def _after_the_last(info: StepInfo, converged: bool, reason: str, details: dict[str, float]) -> StepInfo:
-    """Return the last step of all, with the reason why the whole has ended."""
-    verdict, failure = (reason, "") if converged else ("", reason)
-    every = {**info.details, **details}
-    return info._replace(stalled=False, noise=0.0, verdict=verdict, failure=failure, details=every)
+def continuing(info: StepInfo, details: dict[str, float]) -> StepInfo:
+    """Return a step after which the fit continues, whatever the inner learner said of it."""
+    return info._replace(noise=0.0, outcome=Running(), details={**info.details, **details})
 
 
 # -- several starts ---------------------------------------------------------------------------------------------------
@@ -159,7 +135,8 @@ class RestartsProgress:
     best_value: float
     best_degenerate: bool
     best_converged: bool
-    best_reason: np.ndarray
+    best_reason: str
+    best_hint: str
     streams: np.ndarray
 
 
@@ -196,13 +173,13 @@ class Restarts(Staged):
     @property
     def registered_name(self) -> str:
         """The name of what learns."""
-        return getattr(self.learner, "registered_name", repr(self.learner))
+        return name_of(self.learner)
 
-    def most_steps(self, model: Any, max_iter: int) -> int:
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return how many steps all starts together may take."""
         return ENDLESS if self.max_iter is None else self.n_init * self.max_iter
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> LearnerState:
         """Prepare the first start."""
         rng = as_pcg64(rng)
         generators = rng.spawn(self.n_init) if self.spawn else [rng] * self.n_init
@@ -219,7 +196,8 @@ class Restarts(Staged):
             best_value=float("inf"),
             best_degenerate=True,
             best_converged=False,
-            best_reason=np.zeros(0, np.uint8),
+            best_reason="",
+            best_hint="",
             streams=self._streams_after(streams, 0, first),
         )
         return LearnerState(Within(model, data, inner), progress)
@@ -254,8 +232,9 @@ class Restarts(Staged):
             best_start=progress.stage,
             best_value=value,
             best_degenerate=degenerate,
-            best_converged=ending.converged,
-            best_reason=np.frombuffer(ending.reason.encode(), np.uint8),
+            best_converged=isinstance(ending.outcome, Converged),
+            best_reason=ending.outcome.reason,
+            best_hint=ending.outcome.hint,
         )
 
     def _value(self, problem: Within, progress: RestartsProgress, ending: Ending) -> float:
@@ -265,12 +244,12 @@ class Restarts(Staged):
         rng = generator_of(progress.streams[progress.stage])
         return float(self.loss(self.learner.fitted(problem.model, ending.state), problem.data, rng))
 
-    def verdict(self, progress: RestartsProgress, ending: Ending) -> tuple[bool, str] | None:
-        """Say how the best start has ended, after the last of them."""
+    def outcome(self, progress: RestartsProgress, ending: Ending) -> Outcome:
+        """Return the outcome of the best start, after the last of them."""
         if progress.stage + 1 < self.n_init:
-            return None
-        words = progress.best_reason.tobytes().decode()
-        return progress.best_converged, f"{words} (the best of {self.n_init} starts)" if self.n_init > 1 else words
+            return Running()
+        reason = progress.best_reason + f" (the best of {self.n_init} starts)" * (self.n_init > 1)
+        return Converged(reason) if progress.best_converged else Stopped(reason, progress.best_hint)
 
     def following(
         self, problem: Within, progress: RestartsProgress, ending: Ending
@@ -337,7 +316,7 @@ class Annealed(Staged):
     max_iter: int = whole(1000, "Most steps of each stage.", least=1)
     tol: float = number(1e-8, "When a stage has converged.", least=0)
 
-    def most_steps(self, model: Any, max_iter: int) -> int:
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return no limit: each stage has its own."""
         return ENDLESS
 
@@ -352,7 +331,7 @@ class Annealed(Staged):
 
     def _begun(self, model: Any, data: Any, rng: np.random.Generator, begin: Any) -> LearnerState:
         family: GaussianMixtureFamily = model.family
-        rows = WeightedRows.of(data)
+        rows = WeightedSample.of(data)
         origin = family.frame(rows).origin
         points = family.points(rows.x, rows.mask, origin)
         widths = variance_schedule(points, rows.weights, float(family.variance), self.cooling)
@@ -375,14 +354,14 @@ class Annealed(Staged):
         """Return the progress as it is."""
         return progress
 
-    def verdict(self, progress: AnnealedProgress, ending: Ending) -> tuple[bool, str] | None:
-        """Say how the last stage has ended."""
+    def outcome(self, progress: AnnealedProgress, ending: Ending) -> Outcome:
+        """Return the outcome of the last stage."""
         n_stages = len(progress.widths)
         if progress.stage + 1 < n_stages:
-            return None
-        if ending.converged and n_stages > 1:
-            return True, f"converged after {progress.n_after} steps in {n_stages} stages"
-        return ending.converged, ending.reason
+            return Running()
+        if isinstance(ending.outcome, Converged) and n_stages > 1:
+            return Converged(f"converged after {progress.n_after} steps in {n_stages} stages")
+        return ending.outcome
 
     def following(
         self, problem: Within, progress: AnnealedProgress, ending: Ending
@@ -393,7 +372,7 @@ class Annealed(Staged):
         return inner, replace(progress, n_before=progress.n_after)
 
     def _at_stage(
-        self, within: LearnerState, model: Any, data: Any, progress: AnnealedProgress, stage: int
+        self, within: LearnerState, model: Any, data: Rows, progress: AnnealedProgress, stage: int
     ) -> LearnerState:
         """Begin a stage at a model, whose classes are where they are: nothing is drawn."""
         cooled = _cooled(model, progress.widths[stage], progress.nudges[stage])

@@ -9,9 +9,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
-from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesError, notify
-from gibbsian.models.family import Model, Units
+from gibbsian.models.base import DiscreteFamily, Model, Units
 from gibbsian.models.layers.units import GaussianUnits, as_units
 from gibbsian.resources import require_memory
 
@@ -54,11 +53,11 @@ class ColumnScale:
             return data.map(self.standard)
         return replace(data, states=(data.states - self.centres) / self.spreads)
 
-    def to_data(self, model: Model[Any]) -> Model[Any]:
+    def to_data(self, model: Model[Any]) -> Model[DiscreteFamily]:
         """Return the model over the data of one over standard units."""
         return model.family.rescaled(model.theta, self.centres, self.spreads)
 
-    def from_data(self, model: Model[Any]) -> Model[Any]:
+    def from_data(self, model: Model[Any]) -> Model[DiscreteFamily]:
         """Return the model over standard units of one over the data."""
         return model.family.rescaled(model.theta, -self.centres / self.spreads, 1.0 / self.spreads)
 
@@ -69,7 +68,7 @@ def as_visible(data: Dataset) -> Dataset:
     The hidden units are not independent given some of the real numbers of a row: these cannot be integrated out.
     """
     if data.on_cluster:
-        if data.has_missing and isinstance(data.domain, Reals):
+        if data.has_missing and data.variables.real:
             raise MissingValuesError(
                 f"{data.n_missing} cells are missing, but Gaussian units need every number",
                 "fill them or leave the rows out",
@@ -79,13 +78,13 @@ def as_visible(data: Dataset) -> Dataset:
         needed = 8 * np.prod(data.states.shape, dtype=float)
         require_memory(needed, f"a dense copy of {data.states.shape}", "give fewer rows at once")
         data = replace(data, states=data.states.toarray())
-    if data.missing is not None and isinstance(data.domain, Reals):
+    if data.missing is not None and data.variables.real:
         row, column = np.argwhere(data.missing[data.row_of])[0]
         raise MissingValuesError(
             f"row {row}, column {data.names[column]!r} holds NaN, but Gaussian units need every number",
             "fill it or leave the row out",
         )
-    if isinstance(data.domain, Reals) and (too_large := np.abs(data.states) > LARGEST_NUMBER).any():
+    if data.variables.real and (too_large := np.abs(data.states) > LARGEST_NUMBER).any():
         row, column = np.argwhere(too_large)[0]
         raise DataError(
             f"column {data.names[column]!r} holds {data.states[row, column]:g}, which has no square",
@@ -94,15 +93,15 @@ def as_visible(data: Dataset) -> Dataset:
     return data
 
 
-def visible_layer(data: Dataset, deviations: Any) -> Units:
+def visible_layer(data: Dataset, deviations: object) -> Units:
     """Return the visible layer of data; `deviations` are for columns of real numbers."""
-    if isinstance(data.domain, Reals):
+    if data.variables.real:
         return gaussian_layer(data, deviations)
-    sizes = data.domain.cardinalities(data.n_variables)
-    return as_units(data.domain.name, data.n_variables, **({} if data.domain.two_valued else {"sizes": sizes}))
+    domain, sizes = data.coding.domain, data.variables.sizes
+    return as_units(domain.name, data.n_variables, **({} if domain.two_valued else {"sizes": sizes}))
 
 
-def gaussian_layer(data: Dataset, deviations: Any) -> GaussianUnits:
+def gaussian_layer(data: Dataset, deviations: object) -> GaussianUnits:
     """Return the visible layer of columns of real numbers."""
     data, widths = _here(data), checked_deviations(deviations, data.n_variables)
     if widths is None:
@@ -120,7 +119,7 @@ def gaussian_layer(data: Dataset, deviations: Any) -> GaussianUnits:
     return GaussianUnits(data.n_variables, tuple(widths))
 
 
-def checked_deviations(deviations: Any, n_columns: int | None = None) -> np.ndarray | None:
+def checked_deviations(deviations: object, n_columns: int | None = None) -> np.ndarray | None:
     """Return deviations given as numbers, one for each column, and None where they are to be estimated."""
     if isinstance(deviations, str) and deviations in DEVIATIONS:
         return None
@@ -166,7 +165,7 @@ def residual_deviations(data: Dataset) -> np.ndarray:
     return shares * scale.spreads
 
 
-def _here(data: Any) -> Dataset:
+def _here(data: Dataset) -> Dataset:
     """Return data as they are, and of rows on a cluster some, always the same."""
     return data.at_most(ROWS_OF_A_CLUSTER, np.random.default_rng(0)) if data.on_cluster else data
 

@@ -16,7 +16,7 @@ from gibbsian.expectations import Exact, MonteCarlo, TemperedMonteCarlo
 from gibbsian.expectations.chains import MonteCarloState
 from gibbsian.inference import predict_cost
 from gibbsian.models import Model
-from gibbsian.models.family import ClosedForm
+from gibbsian.models.base import ClosedForm, keeps
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.samplers import as_sampler, variable_path
 from gibbsian.samplers.bridges import TemperedColumns
@@ -244,7 +244,7 @@ def _variance(model: Model, mean: np.ndarray, difference: np.ndarray) -> np.ndar
     A mean fixes the variance of a statistic with two values, and bounds that of one with more (Bhatia and Davis 2000).
     A statistic that the model's samples never show has the variance of one whose mean is halfway to the data's.
     """
-    if isinstance(model.family, ClosedForm):
+    if keeps(model.family, ClosedForm):
         return model.family.statistic_variances(model.theta)
     low, high = model.family.statistic_range
     variance = np.maximum((high - mean) * (mean - low), 0.0)
@@ -279,7 +279,7 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
     Where chains from different starts disagree tempered chains decide; where these do not settle it either, the
     parts of the estimate say that nothing has mixed.
     """
-    if isinstance(model.family, ClosedForm):
+    if keeps(model.family, ClosedForm):
         return Estimate(model.family.expected_statistics(model.theta))
     try:
         return Exact(max_seconds=EXACT_SECONDS)(model)[0]
@@ -297,7 +297,7 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
 
 def is_quick(model: Model) -> bool:
     """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
-    if isinstance(model.family, ClosedForm):
+    if keeps(model.family, ClosedForm):
         return True
     return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model.family).seconds <= QUICK_SECONDS
 
@@ -309,7 +309,7 @@ def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) ->
     states = chains.states.copy()
     parts = np.array_split(np.arange(N_CHAINS), 4 if rows is None else 5)
     states[parts[1][::2]], states[parts[1][1::2]] = states.min(axis=0), states.max(axis=0)
-    cold, _ = sampler.step(model.at(1.0 / COLD), chains, COLD_SWEEPS)  # type: ignore[attr-defined]
+    cold, _ = sampler.step(model.at(1.0 / COLD), chains, COLD_SWEEPS)
     states[parts[2]] = cold.states[parts[2]]
     if rows is not None:
         states[parts[4]] = rows.sample(len(parts[4]), rng).rows()[0]

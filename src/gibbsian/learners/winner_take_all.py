@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.numba.mixtures import winner_take_all
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.bound_mixtures import BoundKMeans, placing_setting
-from gibbsian.models.family import Model
-from gibbsian.models.mixtures.base import WeightedRows, require_all_cells
+from gibbsian.models.base import Family, Model
+from gibbsian.models.mixtures.base import WeightedSample, require_all_cells
 from gibbsian.models.mixtures.gaussian import KMeansFamily
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Converged, Outcome, Running, StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
 from gibbsian.settings import check, choice, declared, flag, number, whole
 
@@ -73,7 +75,7 @@ class WinnerTakeAll(Learner):
     def __post_init__(self) -> None:
         check(self)
 
-    def refusal(self, model: Any) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Only k-means has classes that are their means."""
         return (
             ""
@@ -81,7 +83,7 @@ class WinnerTakeAll(Learner):
             else "learns classes that are their means, and the model has no such"
         )
 
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
         problem, family, rng = self._problem(model.family, data), model.family, as_pcg64(rng)
         fitted = family.is_fitted(model.theta)
@@ -89,7 +91,7 @@ class WinnerTakeAll(Learner):
         nothing = np.zeros(family.n_components), np.zeros((family.n_components, family.n_columns))
         return LearnerState(problem, UnitsProgress(start.theta, *nothing, 0, generator_words(rng)))
 
-    def _problem(self, family: Any, data: Any) -> _Problem:
+    def _problem(self, family: object, data: Any) -> _Problem:
         if self.normalize:
             require_all_cells(data.missing)
         return _Problem(BoundKMeans.of_rows(family, data, hard=True), data)
@@ -112,8 +114,10 @@ class WinnerTakeAll(Learner):
         energy, epochs = bound.e_step(bound.adopted(model)).free_energy, before.epochs + 1
         progress = UnitsProgress(model.theta, wins, cells, epochs, generator_words(rng))
         moved = float(np.abs(progress.theta - before.theta).max())
-        verdict = f"showed the rows {epochs} times" if epochs >= self.max_iter and not self.in_order else ""
-        return LearnerState(problem, progress), StepInfo(energy, max(moved, 1e-300), 1.0, epochs, verdict=verdict)
+        outcome: Outcome | None = None if moved else Running()  # units that rest for an epoch may move in the next
+        if epochs >= self.max_iter and not self.in_order:
+            outcome = Converged(f"showed the rows {epochs} times")
+        return LearnerState(problem, progress), StepInfo(energy, moved, 1.0, epochs, outcome=outcome)
 
     def warning(self, state: LearnerState) -> str:
         """Say which unit has won no row."""
@@ -126,20 +130,20 @@ class WinnerTakeAll(Learner):
         """Return what the units have won, for `partial_fit`."""
         return LearnerState(None, state.progress)
 
-    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+    def rebound(self, state: LearnerState, data: Rows | None) -> LearnerState:
         """Go on with other rows."""
         family = KMeansFamily(*state.progress.cells.shape)
         return LearnerState(self._problem(family, data), state.progress)
 
 
-def _in_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
+def _in_order(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """All rows in their own order, with their weights."""
     weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
     states, missing = data.rows()
-    return _filled(WeightedRows(states, weights, missing)), weights
+    return _filled(WeightedSample(states, weights, missing)), weights
 
 
-def _filled(rows: WeightedRows) -> np.ndarray:
+def _filled(rows: WeightedSample) -> np.ndarray:
     """Rows with NaN for missing cells, as the kernel wants them."""
     x = np.asarray(rows.x, dtype=np.float64)
     return np.ascontiguousarray(x if rows.mask is None else np.where(rows.mask, np.nan, x))

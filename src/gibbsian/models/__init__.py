@@ -1,7 +1,6 @@
-"""What a distribution is: parameters, energies, statistics, conditionals.
+"""Distributions: families, parameters, energies, statistics, conditionals.
 
-Models are immutable, know nothing of learning, threads or devices, and import only the packages above them
-(errors, domain, graphs, backends).
+Models are immutable and independent of learning. They import only the packages below (backends, domain, graphs, ...).
 """
 
 from gibbsian.startup import attach

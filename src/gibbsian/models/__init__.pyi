@@ -1,9 +1,18 @@
-from gibbsian.models.base import MODELS as MODELS, Model as Model
-from gibbsian.models.full_span import FullSpanModel as FullSpanModel
+from gibbsian.models.base import FAMILIES as FAMILIES, Model as Model
+from gibbsian.models.families.full_span import FullSpanFamily as FullSpanFamily
 from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
-from gibbsian.models.family import FAMILIES as FAMILIES
+from gibbsian.models.families.pairwise import PairwiseFamily as PairwiseFamily
+from gibbsian.models.families.potentials import (
+    POTENTIALS as POTENTIALS,
+    OrdinalFamily as OrdinalFamily,
+    Potential as Potential,
+    PotentialsFamily as PotentialsFamily,
+)
+from gibbsian.models.families.products import ProductsFamily as ProductsFamily
+from gibbsian.models.families.quadrature import QuadratureFamily as QuadratureFamily
+from gibbsian.models.families.span_basis import SpanBasis as SpanBasis
+from gibbsian.models.families.tables import TablesFamily as TablesFamily
 from gibbsian.models.given import Given as Given
-from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily as BeliefNetworkFamily
 from gibbsian.models.layers.conditional import ConditionalFamily as ConditionalFamily
 from gibbsian.models.layers.stack import StackFamily as StackFamily
@@ -20,10 +29,4 @@ from gibbsian.models.mixtures.gaussian import (
 )
 from gibbsian.models.mixtures.of_models import MixtureOfFamily as MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily as VonMisesFisherMixtureFamily
-from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
-from gibbsian.models.pairwise import PairwiseModel as PairwiseModel
-from gibbsian.models.potential_field import ContinuousField as ContinuousField, PotentialField as PotentialField
-from gibbsian.models.potentials import POTENTIALS as POTENTIALS, Potential as Potential
-from gibbsian.models.potts import PottsModel as PottsModel
-from gibbsian.models.span_basis import SpanBasis as SpanBasis
-from gibbsian.models.tables import MarkovRandomField as MarkovRandomField
+from gibbsian.models.variables import Quadrature as Quadrature, Variables as Variables

@@ -1,4 +1,4 @@
-"""Second derivatives by differences of gradients."""
+"""Jacobians and Hessians by central differences of gradients."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.errors import TooExpensiveError
 
 STEP = 1e-5  # of central differences: truncation and rounding are both near 1e-10
 
 
-def symmetric_differences(
-    gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, max_seconds: float
-) -> np.ndarray:
-    """Return the second derivatives of a function, given its gradient."""
+def symmetric_differences(gradient: Callable[[Floats], Floats], theta: Floats, max_seconds: float) -> Floats:
+    """Return the Hessian of a function, given its gradient."""
     jacobian = differences(gradient, theta, max_seconds)
-    return (jacobian + jacobian.T) / 2
+    return np.asarray((jacobian + jacobian.T) / 2)
 
 
-def differences(gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, max_seconds: float) -> np.ndarray:
-    """Differentiate along each parameter in turn (its row), after a call or two that tell how long all will take."""
-    seconds = np.inf
+def differences(gradient: Callable[[Floats], Floats], theta: Floats, max_seconds: float) -> Floats:
+    """Return the derivatives of a vector function, one row for each parameter.
+
+    One or two evaluations predict the time of all; `TooExpensiveError` is raised if it exceeds `max_seconds`.
+    """
     for _ in range(2):  # the first may have compiled kernels
         started = time.perf_counter()
         gradient(theta)

@@ -1,86 +1,88 @@
-"""Some variables given values: a linear map of the parameters, whose transpose maps expected statistics back."""
+"""Conditioning on some variables: a linear map of the parameters, whose transpose maps expected statistics back."""
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 
-class Parametrised(Protocol):
-    """The part of a family that the map of its parameters needs."""
+if TYPE_CHECKING:
+    from gibbsian.models.base import Family
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters."""
-
-
-AnyModel = TypeVar("AnyModel", bound=Parametrised)
+F = TypeVar("F", bound="Family", covariant=True)
+G = TypeVar("G", bound="Family")
+Owner = TypeVar("Owner")
+Result = TypeVar("Result")
 
 
-class Given(NamedTuple, Generic[AnyModel]):
-    """The distribution of the other variables when some are given.
+class Given(NamedTuple, Generic[F]):
+    """The conditional distributions of a family, given the codes of some variables, as a linear map of its parameters.
 
-    Every parameter goes to at most one parameter of the other variables; what depends on the given ones alone is a
-    constant in the log-weight.
+    Each parameter adds to at most one parameter of the free variables. Terms of given variables alone add to a constant
+    log-weight.
 
     Parameters
     ----------
-    family : Model
-        The other variables, in their order, with zero parameters. Rows that give the same variables share it, unless
-        its functions depend on their values.
+    family : Family
+        The family of the free variables, in their order. It is the same object for all rows with the same given
+        variables, unless its functions depend on the given codes.
     place : ndarray of int
-        The place of each old parameter in the new ones; -1 for none.
+        Index of the new parameter that each old parameter adds to, or -1.
     scale : ndarray
-        The factor of each old parameter there.
+        Factor of each old parameter in the new one.
     constant : ndarray
-        The factor of each old parameter in the log-weight that is taken out.
+        Factor of each old parameter in the constant log-weight.
     offset : float
-        Log-weight of the given values themselves, as nodes of a density have it.
+        Log base measure of the given variables, for densities.
 
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0, 0, 0], [1.0, 2.0, 3.0])
-    >>> given = model.given([0], [1])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(3), [0, 0, 0], [1.0, 2.0, 3.0])
+    >>> given = model.family.given([0], [1])
     >>> given.parameters(model.theta)
     (array([1., 2., 3.]), 0.0)
     >>> given.statistics(np.array([0.5, 0.2, 0.3]))
     array([1. , 0.5, 0.2, 0.5, 0.2, 0.3])
     """
 
-    family: AnyModel
-    place: np.ndarray
-    scale: np.ndarray
-    constant: np.ndarray
+    family: F
+    place: Integers
+    scale: Floats
+    constant: Floats
     offset: float = 0.0
 
-    @classmethod
-    def of_products(cls, family: AnyModel, place: np.ndarray, factors: np.ndarray) -> Self:
-        """Build the map of products: each keeps its free variables, times the `factors` of the given ones."""
-        settled = place < 0
-        return cls(family, place, np.where(settled, 0.0, factors), np.where(settled, factors, 0.0))
+    @staticmethod
+    def of_products(family: G, place: Integers, factors: Floats) -> Given[G]:
+        """Build the map of products of scores; `factors` are the products of the scores of their given variables."""
+        constant = place < 0
+        return Given(family, place, np.where(constant, 0.0, factors), np.where(constant, factors, 0.0))
 
-    def parameters(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the parameters of the other variables, and the log-weight taken out."""
+    def parameters(self, theta: Floats) -> tuple[Floats, float]:
+        """Return the parameters of the free variables, and the constant log-weight."""
         size = self.family.n_parameters
         constant = float((self.constant * theta).sum()) + self.offset
-        return np.bincount(self.place + 1, self.scale * theta, size + 1)[1:], constant
+        return np.asarray(np.bincount(self.place + 1, self.scale * theta, size + 1)[1:], np.float64), constant
 
-    def at(self, theta: np.ndarray) -> tuple[AnyModel, float]:
-        """Return the model of the other variables, and the log-weight taken out.
+    def statistics(self, free: Floats) -> Floats:
+        """Return the expected statistics of all variables, given those of the free variables."""
+        expected: Floats = self.constant + self.scale * np.append(free, 0.0)[self.place]
+        return expected
 
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0, 0, 0], [1.0, 2.0, 3.0])
-        >>> rest, constant = model.given([0], [1]).at(model.theta)
-        >>> rest.biases.tolist(), rest.couplings.tolist(), constant
-        ([1.0, 2.0], [3.0], 0.0)
-        """
-        parameters, constant = self.parameters(theta)
-        return self.family.replace(parameters), constant  # type: ignore[attr-defined]
 
-    def statistics(self, free: np.ndarray) -> np.ndarray:
-        """Return the expected statistics of all variables, those of the others being `free`."""
-        return self.constant + self.scale * np.append(free, 0.0)[self.place]
+def cached_by_nodes(method: Callable[[Owner, tuple[int, ...]], Result]) -> Callable[[Owner, tuple[int, ...]], Result]:
+    """Decorate a method of nodes: each object keeps its last 64 results, since many rows ask for the same nodes."""
+    name = f"_{method.__name__}_cache"
+
+    def cached(owner: Owner, nodes: tuple[int, ...]) -> Result:
+        caches = vars(owner)
+        if name not in caches:
+            caches[name] = lru_cache(maxsize=64)(partial(method, owner))
+        result: Result = caches[name](nodes)
+        return result
+
+    return cached

@@ -1,43 +1,45 @@
-"""Two-valued pairs as spins: the one form of them that compiled kernels and exact engines take."""
+"""Pairs of two-valued variables as an Ising model, the form that compiled kernels and exact engines use."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-
+from gibbsian.arrays import Floats
 from gibbsian.graphs import Graph
-from gibbsian.models.family import keeps
+from gibbsian.models.base import DiscreteFamily, keeps
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class Ising(NamedTuple):
-    """``log P(s) = constant + fields . s + sum_ij couplings_ij s_i s_j - log Z`` of spins s."""
+    """An Ising model ``log P(s) = constant + fields . s + sum_ij couplings_ij s_i s_j - log Z`` of spins s = -1, 1."""
 
     graph: Graph
-    fields: np.ndarray
-    couplings: np.ndarray
+    fields: Floats
+    couplings: Floats
     constant: float
 
 
 @runtime_checkable
-class IsingFamily(Protocol):
-    """A family whose variables are spins in some coding, joined in pairs."""
+class IsingFamily(DiscreteFamily, Protocol):
+    """A family of pairs of two-valued variables with any scores."""
 
-    def ising(self, theta: np.ndarray) -> Ising:
-        """Return the distribution in spins."""
+    def ising(self, theta: Floats) -> Ising:
+        """Return the distribution as an Ising model."""
 
-    def statistics_of_spins(self, means: np.ndarray, products: np.ndarray) -> np.ndarray:
-        """Return the expected statistics, given E[s_i] of all variables and E[s_i s_j] along the edges."""
+    def statistics_of_spins(self, means: Floats, products: Floats) -> Floats:
+        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
 
 
-def is_ising(family: object) -> bool:
-    """Say whether a family has a form in spins.
+def is_ising(family: object) -> TypeIs[IsingFamily]:
+    """Whether a family can be written as an Ising model.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.models.ising import is_ising
-    >>> is_ising(gb.PairwiseModel.zeros(gb.graphs.complete(2)).family), is_ising(gb.graphs.complete(2))
+    >>> is_ising(gb.PairwiseFamily(gb.graphs.complete(2))), is_ising(gb.graphs.complete(2))
     (True, False)
     """
     return keeps(family, IsingFamily)

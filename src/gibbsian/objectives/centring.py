@@ -10,12 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from types import ModuleType
+from typing import Protocol, Self
 
 import numpy as np
 
 from gibbsian.backends.numba.cliques import shift_products
 from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
+
+
+class Matrix(Protocol):
+    """A matrix that multiplies vectors, as its transpose does."""
+
+    @property
+    def T(self) -> Matrix:
+        """The transpose."""
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +42,8 @@ class LinearMap:
     """
 
     scales: np.ndarray
-    inner: Any = None
-    outer: Any = None
+    inner: Matrix | None = None
+    outer: Matrix | None = None
 
     def inwards(self, theta: np.ndarray) -> np.ndarray:
         """Return the centred parameters of the model with parameters `theta`."""
@@ -57,9 +68,12 @@ class LinearMap:
         """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
         return l1 / self.scales
 
-    def on_device(self, twins: Any) -> Self:
+    def on_device(self, twins: ModuleType) -> Self:
         """Return the change for tensors, by `backends.torch.vectors`."""
-        inner, outer = (None if part is None else part.on_device(twins) for part in (self.inner, self.outer))
+        # only biases and couplings are centred on a device
+        inner, outer = (
+            part.on_device(twins) if isinstance(part, PairShift) else None for part in (self.inner, self.outer)
+        )
         return replace(self, scales=twins.put(self.scales), inner=inner, outer=outer)
 
 
@@ -83,7 +97,7 @@ class PairShift:
         shift = spread_biases if self.transposed else gather_couplings
         return shift(vector, self.pairs, self.mean)
 
-    def on_device(self, twins: Any) -> Any:
+    def on_device(self, twins: ModuleType) -> Matrix:
         """Return the same for tensors."""
         return twins.Shift(self.pairs.T, self.mean, self.transposed)
 

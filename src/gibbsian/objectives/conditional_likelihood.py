@@ -12,9 +12,9 @@ from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.inference.completions import value_indicators
-from gibbsian.models import Model
+from gibbsian.models.base import Family, Model
 from gibbsian.models.conditionals import Loss
-from gibbsian.objectives.base import OBJECTIVES, Function
+from gibbsian.objectives.base import OBJECTIVES, Function, Objective
 from gibbsian.objectives.conditionals import ConditionalsObjective
 from gibbsian.settings import check, declared, free, number, positional
 
@@ -29,14 +29,14 @@ def targets_setting() -> Any:
     return free(None, TARGETS, doc="str, int or sequence, optional")
 
 
-def target_places(targets: Any, data: Dataset) -> np.ndarray:
+def target_places(targets: object, data: Dataset) -> np.ndarray:
     """Return the numbers of the target columns."""
     return np.arange(data.n_variables) if targets is None else data.places(targets, "targets")
 
 
 @OBJECTIVES.register("conditional-likelihood")
 @declared(frozen=True)
-class ConditionalLikelihood:
+class ConditionalLikelihood(Objective[Family]):
     """Minus the mean of ``log P(y | x)`` over rows: y are the targets, x the present cells of all other columns.
 
     It is the log-evidence of the row less that of the row without its targets, so no partition function of the whole is
@@ -47,7 +47,7 @@ class ConditionalLikelihood:
     >>> import gibbsian as gb
     >>> from gibbsian.objectives import ConditionalLikelihood, value_and_gradient
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> value, gradient = value_and_gradient(ConditionalLikelihood(1), model, data)
     >>> round(value, 6), gradient.round(3).tolist()                # log 2; the bias of the first column does not count
     (0.693147, [0.0, 0.333, -0.333])
@@ -57,7 +57,7 @@ class ConditionalLikelihood:
     takes_missing: ClassVar[bool] = True
     joint_targets: ClassVar[bool] = True
 
-    targets: Any = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=targets_setting())
     max_seconds: float = positional(
         kw_only=False, default=number(10.0, "Refuse when one row is predicted to take longer.", above=0)
     )
@@ -65,11 +65,11 @@ class ConditionalLikelihood:
     def __post_init__(self) -> None:
         check(self)
 
-    def bind(self, model: Model, data: Dataset) -> Function:
+    def bind(self, model: Model[Family], data: Dataset) -> Function:
         """Return the function of theta."""
         return data.bind(partial(self._over, model))
 
-    def _over(self, model: Model, data: Dataset) -> Function:
+    def _over(self, model: Model[Family], data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
         clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
         unseen = data.hide(target_places(self.targets, data))
@@ -95,17 +95,17 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.objectives import ConditionalPseudolikelihood, value_and_gradient
-    >>> data, model = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]]), gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> round(value_and_gradient(ConditionalPseudolikelihood([1]), model, data)[0], 6)
     0.693147
     """
 
     name = "conditional pseudolikelihood"
     loss = Loss(logistic, softmax)
-    preconditioner = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
-    joint_targets: ClassVar[bool] = False
+    has_preconditioner: ClassVar[bool] = False  # parameters that touch no target are to stay where they are
 
-    targets: Any = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=targets_setting())
 
     def masked(self, data: Dataset) -> np.ndarray | None:
         """Return the costs of columns that are given."""
@@ -113,8 +113,8 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
             return None
         given = np.ones(data.n_variables, bool)
         given[target_places(self.targets, data)] = False
-        sizes = data.domain.cardinalities(data.n_variables)
-        if (sizes == 2).all():  # of categories too: one column each
+        variables = data.variables
+        if variables.two_valued:
             return np.broadcast_to(given, data.states.shape)
-        columns = np.repeat(given, sizes)
-        return columns & (value_indicators(data.domain, data.states) == 0)  # the present value is no flip
+        columns = np.repeat(given, variables.sizes)
+        return columns & (value_indicators(variables, data.states) == 0)  # the present value is no flip

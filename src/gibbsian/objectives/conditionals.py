@@ -11,34 +11,27 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
-from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import mean_statistics
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.conditionals import Conditionals, Loss, WeightedRows
 from gibbsian.models.conditionals.pairs import DensePairs
-from gibbsian.models.states import checked_states
-from gibbsian.objectives.base import Function, Scores
-from gibbsian.objectives.preconditioners import Preconditioner, preconditioning
-
-
-def bind_rows(model: Any, data: Dataset, masked: np.ndarray | None = None, by_row: bool = False) -> Conditionals:
-    """Bind the rows of data to a model's conditionals, as codes or, of real variables, as numbers."""
-    states = checked_states(model, data.states)
-    rows = states if isinstance(model.domain, Continuum) else model.domain.to_codes(states)
-    return model.bind(WeightedRows.of(rows, data.weights, masked, by_row))
+from gibbsian.objectives.base import Function, Objective, Scores
+from gibbsian.objectives.preconditioners import Preconditioner, frequencies, preconditioning
 
 
 @dataclass(frozen=True, eq=False)
 class BoundLoss:
     """A loss of bound rows as a function of theta."""
 
-    conditionals: Any
+    conditionals: Conditionals
     loss: Loss
 
     @property
@@ -51,16 +44,16 @@ class BoundLoss:
         """Whether theta may be a tensor on a device."""
         return self.conditionals.takes_tensors
 
-    def __call__(self, theta: Any) -> tuple[Any, Any]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         return self.conditionals.evaluate(theta, self.loss)
 
-    def slope_sums(self, theta: Any) -> Any:
-        """Return what a dense preconditioner is renewed from: see `PairConditionals.slope_sums`."""
+    def slope_sums(self, theta: Floats) -> Floats:
+        """Return the sums over rows that update a dense preconditioner: see `PairConditionals.slope_sums`."""
         return self.conditionals.slope_sums(theta, self.loss)
 
 
-class ConditionalsObjective:
+class ConditionalsObjective(Objective[DiscreteFamily]):
     """A sum of losses over conditionals; a subclass gives the loss.
 
     Examples
@@ -79,9 +72,9 @@ class ConditionalsObjective:
     True
     """
 
-    name: ClassVar[str]
     loss: ClassVar[Loss]
-    takes_missing: ClassVar[bool] = False
+    has_scores: ClassVar[bool] = True
+    has_preconditioner: ClassVar[bool] = True
     bounded: ClassVar[bool] = False  # whether the derivative of the loss is, so that single precision holds it
     takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
@@ -89,62 +82,66 @@ class ConditionalsObjective:
         """Return which costs do not count; None where all do."""
         return None
 
-    def bind(self, model: Any, data: Dataset) -> Function:
+    def bind(self, model: Model[DiscreteFamily], data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
         self._check(model)
         return data.bind(partial(self._over, model))
 
-    def sampled(self, model: Any, data: Dataset) -> Function:
+    def sampled(self, model: Model[DiscreteFamily], data: Dataset) -> Function:
         """Return the function of theta for a sample of rows, to an accuracy well below the sample's own."""
         function = self.bind(model, data)
         if self.bounded and isinstance(function, BoundLoss) and isinstance(function.conditionals, DensePairs):
             return replace(function, conditionals=function.conditionals.in_single_precision())
         return function
 
-    def _over(self, model: Any, data: Dataset, by_row: bool = False) -> BoundLoss:
+    def _over(self, model: Model[DiscreteFamily], data: Dataset, by_row: bool = False) -> BoundLoss:
         """Return the function of theta for rows in memory."""
-        kernel = self.loss.two if model.domain.two_valued else self.loss.many
+        kernel = self.loss.two if model.variables.two_valued else self.loss.many
         has_twin = getattr(kernel, "__module__", "").startswith("gibbsian.backends")  # else it is somebody else's
         with nullcontext() if has_twin else on_device("cpu"):
-            return BoundLoss(bind_rows(model, data, self.masked(data), by_row), self.loss)
+            rows = WeightedRows.of(data.states, data.weights, self.masked(data), by_row)
+            return BoundLoss(model.family.conditionals(rows), self.loss)
 
-    def _check(self, model: Any) -> None:
-        if isinstance(model.domain, Continuum) and not self.takes_densities:
+    def _check(self, model: Model[DiscreteFamily]) -> None:
+        if model.variables.real and not self.takes_densities:
             raise ArgumentError(
                 f"{self.name} compares values, which continuous variables do not have", "use `learner='mple'` or 'mle'"
             )
-        if not model.domain.two_valued and self.loss.many is None:
+        if not model.variables.two_valued and self.loss.many is None:
             raise ArgumentError(f"{self.name} is defined for two-valued variables only, and this model has others")
 
-    def scores(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Scores:
+    def scores(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield the gradient of each state's loss."""
         data.require_complete(self.name)
         return self._over(model, data, by_row=True).conditionals.scores(model.theta, self.loss)
 
-    def curvature(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+    def curvature(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
         """Return the Hessian at the model's parameters."""
         data.require_complete(self.name)
         self._check(model)
         return self._over(model, data, by_row=True).conditionals.curvature(model.theta, self.loss, max_seconds)
 
-    def preconditioner(self, model: Any, data: Dataset, mean: np.ndarray, l2: float) -> Preconditioner | None:
+    def preconditioner(
+        self, model: Model[DiscreteFamily], data: Dataset, mean: np.ndarray, l2: float
+    ) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
-        known, statistics, domain = preconditioning(model), lambda: mean_statistics(model, data), model.domain
-        if not domain.two_valued:  # in units of its own the loss of many values bends as the likelihood
+        family, known, statistics = model.family, preconditioning(model.family), lambda: mean_statistics(model, data)
+        if not family.variables.two_valued:  # in units of its own the loss of many values bends as the likelihood
             return known.preconditioner(mean, statistics, np.ones((2, model.n_variables)), l2)
         # a cost of independent columns follows from the variable's own value, and changes by two with its field
-        ends = model.conditionals(np.repeat(np.array([[0], [1]], np.int8), model.n_variables, axis=1), by_row=True)
-        low, high = -2.0 * self.loss.slopes(ends.costs(model.theta))
-        rates = (mean - domain.low) / domain.gap
+        both = np.repeat(np.array([[0], [1]], np.int8), model.n_variables, axis=1)
+        ends = family.conditionals(WeightedRows.of(both, by_row=True))
+        low, high = -2.0 * self.loss.derivatives(ends.costs(model.theta))
+        rates = frequencies(family.variables, mean)[1::2]
         weights = np.array([low + rates * (high - low), (high - low) / 2])
         if (weights[0] <= 0).any():
             return None  # a loss that is flat there, or whose minimum is not the model
         return known.preconditioner(mean, statistics, weights, l2)
 
-    def slope_sums(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+    def slope_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of theta for `PairCurvature.renewed`: a pass over the rows costs an evaluation."""
         return data.bind(partial(self._slope_sums_over, model))
 
-    def _slope_sums_over(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+    def _slope_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         return self._over(model, data, by_row=True).slope_sums

@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.models.base import Model
 from gibbsian.models.families.gaussian import GaussianFamily, Moments
-from gibbsian.models.family import Model
-from gibbsian.objectives.base import Function, Scores
+from gibbsian.objectives.base import Function, Objective, Scores
 from gibbsian.objectives.curvature import state_blocks
 
 GaussianModel = Model[GaussianFamily]
@@ -33,11 +33,11 @@ class ExpectedMoments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianLikelihood:
+class GaussianLikelihood(Objective[GaussianFamily]):
     """Minus the mean log-likelihood of a Gaussian, given the moments of the rows."""
 
     name: ClassVar[str] = "likelihood"
-    takes_missing: ClassVar[bool] = False
+    has_scores: ClassVar[bool] = True
 
     def bind(self, model: GaussianModel, data: Dataset | Moments) -> Function:
         """Take the moments once and return the function of theta."""

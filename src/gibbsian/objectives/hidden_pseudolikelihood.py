@@ -15,17 +15,17 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
-from gibbsian.domain import require_two_values
-from gibbsian.inference.posterior import posterior_of
-from gibbsian.models import Model
-from gibbsian.objectives.base import Function
+from gibbsian.inference.posterior import posterior
+from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.variables import require_two_values
+from gibbsian.objectives.base import Function, Objective
 from gibbsian.resources import require_memory
 from gibbsian.settings import declared, number
 from gibbsian.startup import expit
 
 
 @declared(frozen=True)
-class HiddenPseudolikelihood:
+class HiddenPseudolikelihood(Objective[DiscreteFamily]):
     """Minus the mean over rows of ``sum_i log P(x_i | the other present cells)``, hidden units summed out.
 
     Its gradient is a difference of clamped expectations: of rows as they are, and with one cell flipped. The truth is a
@@ -47,14 +47,14 @@ class HiddenPseudolikelihood:
 
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
 
-    def bind(self, model: Model, data: Dataset) -> Function:
+    def bind(self, model: Model[DiscreteFamily], data: Dataset) -> Function:
         """Return the function of theta."""
         return data.bind(partial(self._over, model))
 
-    def _over(self, model: Model, data: Dataset) -> Function:
+    def _over(self, model: Model[DiscreteFamily], data: Dataset) -> Function:
         """List the rows and their flips once, and return the function of theta."""
         flips = Flips.of(data, model.n_variables - model.n_hidden)
-        rows = posterior_of(model, flips.rows, self.max_seconds)
+        rows = posterior(model.family, flips.rows.states, flips.rows.missing, self.max_seconds)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             value, slopes = flips.loss(rows.log_evidence(theta))
@@ -85,7 +85,8 @@ class Flips:
     @classmethod
     def of(cls, data: Dataset, n_visible: int) -> Flips:
         """Flip every present cell of the visible columns."""
-        domain, kept = require_two_values(data.domain), np.flatnonzero(data.weights > 0)
+        require_two_values(data.variables)
+        kept = np.flatnonzero(data.weights > 0)
         states = data.states[kept]
         missing = np.zeros(states.shape, bool) if data.missing is None else data.missing[kept]
         row, column = np.nonzero(~missing[:, :n_visible])
@@ -93,9 +94,9 @@ class Flips:
         require_memory(needed, f"{len(row):,} rows with one cell flipped", "give fewer rows or columns")
         flipped = states[row]
         cells = np.arange(len(row)), column
-        flipped[cells] = domain.low + domain.high - flipped[cells]
+        flipped[cells] = 1 - flipped[cells]
         states, holes = np.vstack([states, flipped]), np.vstack([missing, missing[row]])
-        first, place = distinct(states == domain.high, domain, holes)
+        first, place = distinct(states == 1, data.coding.domain, holes)
         ones, numbers = np.ones(len(first)), np.arange(len(first))
         table = replace(
             data, states=states[first], missing=holes[first], weights=ones, row_of=numbers, row_weights=None

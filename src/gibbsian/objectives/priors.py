@@ -66,7 +66,7 @@ class Laplace(Family):
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
     >>> machine = gb.BoltzmannMachine(learner="mple", log_prior="interactions=laplace:0.05").fit(votes)
-    >>> bool((machine.model_.couplings == 0).mean() > 0.5)
+    >>> bool((machine.model_.parts.couplings == 0).mean() > 0.5)
     True
     """
 
@@ -91,7 +91,7 @@ class StudentT(Family):
     >>> import gibbsian as gb
     >>> rows = [[0, 0], [1, 1], [0, 0], [1, 1], [0, 1]]                # never (1, 0): without a prior no maximum
     >>> fits = [gb.BoltzmannMachine(log_prior=p).fit(rows) for p in ("cauchy:2.5", gb.objectives.StudentT(1.0, 2.5))]
-    >>> bool(0 < fits[0].model_.couplings[0] == fits[1].model_.couplings[0] < 20)
+    >>> bool(0 < fits[0].model_.parts.couplings[0] == fits[1].model_.parts.couplings[0] < 20)
     True
     """
 
@@ -110,11 +110,14 @@ class StudentT(Family):
 class Rescaled:
     """A prior of ``factor * theta``."""
 
-    prior: Any
+    prior: Prior
     factor: float
 
 
-def natural_penalties(l1: Any, l2: Any, log_prior: Any, temperature: float) -> dict[str, Any]:
+Prior = str | Family | Rescaled | Function
+
+
+def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, temperature: float) -> dict[str, Any]:
     """Return penalties of theta in ``P(x) = exp(theta . S(x) / T) / Z`` as penalties of ``theta / T``.
 
     A strength of L1 that is a word is one that a learner takes from the data, in natural parameters.
@@ -197,7 +200,7 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def slope_sums(self) -> Callable[[Any], Any] | None:
+    def slope_sums(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """What a preconditioner is renewed from, where the function has it."""
         return getattr(self.function, "slope_sums", None)
 
@@ -207,7 +210,7 @@ class _Penalised:
         return value + more, gradient + slope
 
 
-def bind_prior(given: Any, interactions: np.ndarray) -> tuple[Function | None, np.ndarray]:
+def bind_prior(given: Prior | None, interactions: np.ndarray) -> tuple[Function | None, np.ndarray]:
     """Return a prior as a function of theta, and the slopes of its corners at zero, one for each parameter.
 
     Parameters
@@ -244,7 +247,7 @@ def bind_prior(given: Any, interactions: np.ndarray) -> tuple[Function | None, n
     return log_prior, corners
 
 
-def as_families(given: Any) -> list[tuple[str, Family]]:
+def as_families(given: str | Family) -> list[tuple[str, Family]]:
     """Return the families that a text names, each with the kind of parameters that it is of, empty for all."""
     if isinstance(given, Family):
         return [("", given)]
@@ -261,7 +264,7 @@ def as_families(given: Any) -> list[tuple[str, Family]]:
     return found
 
 
-def check_prior(given: Any) -> None:
+def check_prior(given: object) -> None:
     """Raise `ArgumentError` unless a value is a prior."""
     if isinstance(given, str):
         as_families(given)
@@ -273,7 +276,7 @@ def check_prior(given: Any) -> None:
         raise _unreadable(given)
 
 
-def _unreadable(given: Any) -> ArgumentError:
+def _unreadable(given: object) -> ArgumentError:
     return ArgumentError(
         f"is no prior: one is a function of theta or a text such as 'cauchy:2.5', of {', '.join(PRIORS)}",
         "or one for each kind, as in 'biases=normal:10,interactions=laplace:0.5'",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.backends.numba.flip_losses import half_exponential
@@ -11,6 +9,7 @@ from gibbsian.backends.numba.grouped_losses import half_exponentials
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.errors import ArgumentError
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.conditionals import Loss
 from gibbsian.objectives.base import OBJECTIVES, Function
 from gibbsian.objectives.conditionals import ConditionalsObjective
@@ -36,7 +35,7 @@ class ProbabilityFlow(ConditionalsObjective):
     >>> import gibbsian as gb
     >>> from gibbsian.objectives import ProbabilityFlow, value_and_gradient
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> value, _ = value_and_gradient(ProbabilityFlow(), model, data)
     >>> flow_out, _ = value_and_gradient(ProbabilityFlow(skip_data=True), model, data)
     >>> value, round(flow_out, 6)            # two flips from every row; of the six, two leave the data
@@ -53,7 +52,7 @@ class ProbabilityFlow(ConditionalsObjective):
 
     skip_data: bool = positional(kw_only=False, default=flag(False, SKIP_DATA))
 
-    def bind(self, model: Any, data: Dataset) -> Function:
+    def bind(self, model: Model[DiscreteFamily], data: Dataset) -> Function:
         """Return the function of theta."""
         if self.skip_data and data.on_cluster:
             raise ArgumentError("compares each row with all others", "leave it out on a cluster", argument="skip_data")
@@ -70,12 +69,11 @@ def flips_into_data(data: Dataset) -> np.ndarray:
     There is a column for each variable, or where variables have several values one for each value; the present value is
     no flip.
     """
-    codes = data.domain.to_codes(data.states)
-    sizes = data.domain.cardinalities(data.n_variables).tolist()
+    codes, sizes, two_valued = data.states, data.variables.sizes, data.variables.two_valued
     present = codes[data.weights > 0]
     columns = []
     for i, size in enumerate(sizes):
-        for value in [None] if set(sizes) == {2} else range(size):
+        for value in [None] if two_valued else range(size):
             changed = codes.copy()
             changed[:, i] = 1 - codes[:, i] if value is None else value
             _, name = distinct_codes(np.concatenate([present, changed]), sizes)

@@ -8,7 +8,18 @@ checkpointed and resumed between any two steps. Those that can do without the va
 from gibbsian.optimizers.adam import Adam
 from gibbsian.optimizers.anderson import Anderson
 from gibbsian.optimizers.ascent import Ascent
-from gibbsian.optimizers.base import OPTIMIZERS, GradientStep, Optimizer, OptimizerState, StepInfo
+from gibbsian.optimizers.base import (
+    OPTIMIZERS,
+    Converged,
+    Failed,
+    GradientStep,
+    Optimizer,
+    OptimizerState,
+    Outcome,
+    Running,
+    StepInfo,
+    Stopped,
+)
 from gibbsian.optimizers.lbfgs import LBFGS
 from gibbsian.optimizers.newton import Newton
 from gibbsian.optimizers.schedules import Decay
@@ -20,11 +31,16 @@ __all__ = [
     "Adam",
     "Anderson",
     "Ascent",
+    "Converged",
     "Decay",
+    "Failed",
     "GradientStep",
     "Newton",
     "Optimizer",
     "OptimizerState",
+    "Outcome",
+    "Running",
     "StepInfo",
+    "Stopped",
     "Tied",
 ]

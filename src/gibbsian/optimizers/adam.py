@@ -21,7 +21,7 @@ class AdamMoments(NamedTuple):
 
 @OPTIMIZERS.register("adam")
 @declared(frozen=True)
-class Adam(ByMoves):
+class Adam(ByMoves[AdamMoments]):
     """Steps along the running mean of the gradient, each entry divided by the size it usually has.
 
     The steps do not depend on the scale of the gradient's entries, which suits noisy gradients and parameters of

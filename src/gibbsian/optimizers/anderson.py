@@ -31,7 +31,7 @@ class AndersonMemory(NamedTuple):
 
 @OPTIMIZERS.register("anderson")
 @declared(frozen=True)
-class Anderson(ByMoves):
+class Anderson(ByMoves[AndersonMemory]):
     """Plain gradient steps, extrapolated from the last few of them to where they would end.
 
     It solves ``gradient = 0`` as a fixed point, so it serves equations that are the gradient of nothing, such as those

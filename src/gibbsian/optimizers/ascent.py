@@ -11,7 +11,7 @@ from gibbsian.settings import check, declared, free, number, positional
 
 @OPTIMIZERS.register("ascent")
 @declared(frozen=True)
-class Ascent(ByMoves):
+class Ascent(ByMoves[int]):
     """``theta <- theta - learning_rate * gradient``, followed by soft thresholding where there is an L1 penalty.
 
     Ascent on the likelihood is descent on the loss; the papers speak of the former.

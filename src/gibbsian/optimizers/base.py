@@ -7,10 +7,11 @@ Every optimiser minimises ``function(theta) + sum(l1 * |theta|)``: the function 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +21,20 @@ from gibbsian.registry import Registry
 OPTIMIZERS = Registry("optimizer", "gibbsian.optimizers", "OPTIMIZERS")
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+class Inverse(Protocol):
+    """An approximate inverse of a Hessian."""
+
+    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the step along a gradient."""
+
+
+class Renewable(Inverse, Protocol):
+    """An inverse that can be made anew at other points."""
+
+    def at(self, numbers: np.ndarray) -> Inverse:
+        """Return the inverse at another point, from the numbers that are known of it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +52,7 @@ class Preconditioned:
     """
 
     function: Function
-    preconditioner: Any = None
+    preconditioner: Inverse | None = None
     renewed: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -72,6 +87,70 @@ class OptimizerState:
     evaluations: int
 
 
+S = TypeVar("S", bound=OptimizerState)
+M = TypeVar("M")  # what a move remembers
+
+
+@dataclass(frozen=True)
+class Running:
+    """The fit is not at its end, whatever the gradient is.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import Running
+    >>> Running()
+    Running()
+    """
+
+
+@dataclass(frozen=True)
+class Converged:
+    """The fit is at its end.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import Converged
+    >>> Converged("converged after 3 steps: gradient 1e-07").reason
+    'converged after 3 steps: gradient 1e-07'
+    """
+
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The fit stopped short of its end; the parameters are usable.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import Stopped
+    >>> Stopped("stopped at max_iter=10, gradient 0.1", "raise `max_iter`").hint
+    'raise `max_iter`'
+    """
+
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The fit cannot continue; the parameters are not a fit.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import Failed
+    >>> Failed("the parameters have run to infinity", "lower `learning_rate`").hint
+    'lower `learning_rate`'
+    """
+
+    reason: str
+    hint: str = ""
+
+
+Outcome = Running | Converged | Stopped | Failed
+
+
 class StepInfo(NamedTuple):
     """What one step did.
 
@@ -80,35 +159,32 @@ class StepInfo(NamedTuple):
     value : float
         The penalised value after it.
     gradient_norm : float
-        Largest entry of the (sub)gradient after it; zero at the optimum.
+        Largest entry of the (sub)gradient after it; zero at the optimum, infinite where it is not finite, NaN where
+        there is none.
     step_size : float
         The multiple of the search direction that was taken.
     evaluations : int
         Calls of the function so far.
-    stalled : bool
-        No lower value can be found: rounding has the last word.
     noise : float
         A gradient that is no larger is nothing but Monte Carlo error; zero when there is none, or too early to say.
-    verdict : str
-        Set by a learner that has nothing left to do: how it ended, in words.
-    failure : str
-        Set by a learner that cannot go on: what happened and what to do instead.
+    outcome : Running, Converged, Stopped or Failed, optional
+        Whether and how the fit has ended; None where the gradient decides, against the tolerance of the run.
+    details : mapping
+        The learner's own columns of the trace.
 
     Examples
     --------
     >>> from gibbsian.optimizers import StepInfo
-    >>> StepInfo(value=1.0, gradient_norm=1e-7, step_size=1.0, evaluations=12).stalled
-    False
+    >>> StepInfo(value=1.0, gradient_norm=1e-7, step_size=1.0, evaluations=12).outcome is None
+    True
     """
 
     value: float
     gradient_norm: float
     step_size: float
     evaluations: int
-    stalled: bool = False
     noise: float = 0.0
-    verdict: str = ""
-    failure: str = ""
+    outcome: Outcome | None = None
     details: Mapping[str, float] = MappingProxyType({})
 
     def figures(self) -> dict[str, float]:
@@ -117,8 +193,7 @@ class StepInfo(NamedTuple):
         return {name: number for name, number in named.items() if math.isfinite(number)}
 
 
-@runtime_checkable
-class Optimizer(Protocol):
+class Optimizer(ABC, Generic[S]):
     """One step at a time.
 
     Examples
@@ -128,15 +203,26 @@ class Optimizer(Protocol):
     True
     """
 
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> Any:
+    # Whether it takes a preconditioner, tensors on a device, or needs the Hessian of the function.
+    takes_preconditioner: ClassVar[bool] = False
+    takes_tensors: ClassVar[bool] = False
+    needs_hessian: ClassVar[bool] = False
+
+    @abstractmethod
+    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> S:
         """Evaluate the start."""
 
-    def step(self, function: Function, state: Any, l1: np.ndarray) -> tuple[Any, StepInfo]:
+    @abstractmethod
+    def step(self, function: Function, state: S, l1: np.ndarray) -> tuple[S, StepInfo]:
         """Take one step."""
 
 
+# Outcome of a step that found no lower value.
+ROUNDED = Stopped("", "rounding allows no lower value, raise `tol`")
+
+
 @runtime_checkable
-class GradientStep(Protocol):
+class GradientStep(Protocol[M]):
     """An optimiser that can move by a gradient alone, without a value to compare: all that sampled moments give.
 
     Its state is made of plain arrays and numbers, as that of `Optimizer`.
@@ -148,10 +234,10 @@ class GradientStep(Protocol):
     [True, True, False]
     """
 
-    def init_move(self, theta: np.ndarray) -> Any:
+    def init_move(self, theta: np.ndarray) -> M:
         """Return the state before the first move."""
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: M) -> tuple[np.ndarray, M]:
         """Return the next point and the state there."""
 
     def rate_at(self, t: int) -> float:
@@ -159,20 +245,20 @@ class GradientStep(Protocol):
 
 
 @dataclass(frozen=True)
-class MovedState(OptimizerState):
+class MovedState(OptimizerState, Generic[M]):
     """Where an optimiser stands that moves by gradients, with what its moves remember."""
 
-    motion: Any
+    motion: M
 
 
-class ByMoves:
+class ByMoves(Optimizer[MovedState[M]]):
     """Steps of a `GradientStep`: a move, and the function where it ends."""
 
-    def init(self: Any, function: Function, theta: np.ndarray, l1: np.ndarray) -> MovedState:
+    def init(self: Any, function: Function, theta: np.ndarray, l1: np.ndarray) -> MovedState[M]:
         """Evaluate the start."""
         return _evaluated(function, theta, l1, 1, self.init_move(theta))
 
-    def step(self: Any, function: Function, state: MovedState, l1: np.ndarray) -> tuple[MovedState, StepInfo]:
+    def step(self: Any, function: Function, state: MovedState[M], l1: np.ndarray) -> tuple[MovedState[M], StepInfo]:
         """Take one step; one evaluation was made at the start, and one after every step since."""
         theta, motion = self.move(state.theta, state.gradient, l1, state.motion)
         new = _evaluated(function, theta, l1, state.evaluations + 1, motion)
@@ -180,7 +266,7 @@ class ByMoves:
         return new, StepInfo(new.value, norm, self.rate_at(state.evaluations - 1), new.evaluations)
 
 
-def _evaluated(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, motion: Any) -> MovedState:
+def _evaluated(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, motion: M) -> MovedState[M]:
     value, gradient = function(theta)
     return MovedState(theta, gradient, value + penalty(theta, l1), evaluations, motion)
 
@@ -211,5 +297,6 @@ def gradient_norm(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> fl
 
 
 def largest(vector: np.ndarray) -> float:
-    """Return the size of the largest entry."""
-    return float(abs(vector).max()) if len(vector) else 0.0
+    """Return the size of the largest entry; infinity where any is NaN."""
+    size = float(abs(vector).max()) if len(vector) else 0.0
+    return math.inf if math.isnan(size) else size

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -17,9 +17,13 @@ from gibbsian.backends.device import library_of, rounding
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
+    ROUNDED,
     Function,
+    Inverse,
+    Optimizer,
     OptimizerState,
     Preconditioned,
+    Renewable,
     StepInfo,
     gradient_norm,
     largest,
@@ -52,7 +56,7 @@ class LBFGSState(OptimizerState):
 
 @OPTIMIZERS.register("lbfgs")
 @declared(frozen=True)
-class LBFGS:
+class LBFGS(Optimizer[LBFGSState]):
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
 
     A `Preconditioned` function brings an approximate inverse Hessian in place of the multiple of one that the recursion
@@ -102,7 +106,9 @@ class LBFGS:
             count = state.evaluations + 1
             state = replace(state, numbers=known.renewed(state.theta), evaluations=count, renewal=count + _NEXT_RENEWAL)
         steepest = -subgradient(state.theta, state.gradient, l1)
-        inverse = known.preconditioner.at(state.numbers) if len(state.numbers) else known.preconditioner
+        inverse = known.preconditioner
+        if len(state.numbers):
+            inverse = cast("Renewable", inverse).at(state.numbers)
         evaluations, moves = state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, inverse):
             # of long vectors: threads would wait for each other a hundred times
@@ -116,7 +122,7 @@ class LBFGS:
                 break
         if found.failed:
             norm = gradient_norm(state.theta, state.gradient, l1)
-            return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
+            return state, StepInfo(state.value, norm, 0.0, evaluations, outcome=ROUNDED)
         most = self.memory if inverse is None else max(self.memory, _SHORT // len(state.theta))
         moves, changes = _remember(state, found, len(moves), most)
         shaped = (moves, changes, state.numbers, state.renewal)
@@ -125,10 +131,10 @@ class LBFGS:
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
         visible = 4.0 * float(np.finfo(float).eps) * (rounding() / 1e-14) * max(1.0, largest(new.theta))
         stalled = bool(new.value >= state.value) and largest(new.theta - state.theta) <= visible
-        return new, StepInfo(new.value, norm, found.size, evaluations, stalled)
+        return new, StepInfo(new.value, norm, found.size, evaluations, outcome=ROUNDED if stalled else None)
 
     @staticmethod
-    def _shapes(moves: np.ndarray, inverse: Any) -> Iterator[tuple[np.ndarray, Any]]:
+    def _shapes(moves: np.ndarray, inverse: Inverse | None) -> Iterator[tuple[np.ndarray, Inverse | None]]:
         """What directions are made of, the best first: memory and preconditioner, the latter, neither."""
         if len(moves):
             yield moves, inverse
@@ -147,7 +153,7 @@ def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[n
     return moves, joined([state.changes[:kept], change[None]])[-most:]
 
 
-def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, inverse: Any) -> np.ndarray:
+def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, inverse: Inverse | None) -> np.ndarray:
     """Multiply by the implicit inverse Hessian (the two-loop recursion about a preconditioner)."""
     if not len(moves):
         # a first step of unit length at most, unless something is known of the curvature

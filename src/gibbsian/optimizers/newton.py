@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.optimizers.base import OPTIMIZERS, Function, OptimizerState, StepInfo, gradient_norm
+from gibbsian.optimizers.base import OPTIMIZERS, ROUNDED, Function, Optimizer, OptimizerState, StepInfo, gradient_norm
 
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _ROUNDING = 1e-14  # relative noise of the value
 _MOST_HALVINGS = 40
 
 
+@runtime_checkable
+class HasHessian(Protocol):
+    """A function that knows its Hessian."""
+
+    @property
+    def hessian(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Maps theta to the Hessian."""
+
+
 @OPTIMIZERS.register("newton")
 @dataclass(frozen=True)
-class Newton:
+class Newton(Optimizer[OptimizerState]):
     """Full Newton steps, damped where the Hessian is not positive and shortened where the value would not fall.
 
     Needs ``function.hessian(theta)``: exact likelihood of small systems and all objectives on conditionals have it.
@@ -32,13 +43,13 @@ class Newton:
     True
     """
 
-    needs_hessian = True
+    needs_hessian: ClassVar[bool] = True
 
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> OptimizerState:
         """Evaluate the start."""
         if l1.any():
             raise ArgumentError("takes no l1 penalty", "use `optimizer='lbfgs'`", argument="optimizer", value="newton")
-        if getattr(function, "hessian", None) is None:
+        if not isinstance(function, HasHessian):
             raise ArgumentError(
                 "needs an objective with a Hessian", "use `optimizer='lbfgs'`", argument="optimizer", value="newton"
             )
@@ -47,7 +58,7 @@ class Newton:
 
     def step(self, function: Function, state: OptimizerState, l1: np.ndarray) -> tuple[OptimizerState, StepInfo]:
         """Take one damped Newton step."""
-        direction = _descent(function.hessian(state.theta), state.gradient)  # type: ignore[attr-defined]
+        direction = _descent(cast("HasHessian", function).hessian(state.theta), state.gradient)
         slope = float(state.gradient @ direction)
         noise = _ROUNDING * max(1.0, abs(state.value))
         size, evaluations = 1.0, state.evaluations
@@ -60,11 +71,11 @@ class Newton:
                 visible = 4 * np.finfo(float).eps * max(1.0, np.abs(theta).max(initial=0.0))
                 stalled = bool(np.abs(theta - state.theta).max(initial=0.0) <= visible)
                 return OptimizerState(theta, gradient, value, evaluations), StepInfo(
-                    value, norm, size, evaluations, stalled
+                    value, norm, size, evaluations, outcome=ROUNDED if stalled else None
                 )
             size /= 2
         norm = gradient_norm(state.theta, state.gradient, l1)
-        return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
+        return state, StepInfo(state.value, norm, 0.0, evaluations, outcome=ROUNDED)
 
 
 def _descent(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:

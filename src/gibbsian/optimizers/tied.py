@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
+from gibbsian.optimizers.base import GradientStep, M
+
 
 @dataclass(frozen=True, eq=False)
-class Tied:
+class Tied(Generic[M]):
     """Moves the parameters of each group alike, along the mean of their gradients.
 
     Parameters that begin equal stay so: any learner by gradients then learns one value for each group.
@@ -31,14 +33,14 @@ class Tied:
     [-2.0, -2.0, -5.0]
     """
 
-    optimizer: Any
+    optimizer: GradientStep[M]
     groups: np.ndarray
 
-    def init_move(self, theta: np.ndarray) -> Any:
+    def init_move(self, theta: np.ndarray) -> M:
         """Return the state before the first move."""
         return self.optimizer.init_move(theta)
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: M) -> tuple[np.ndarray, M]:
         """Return the next point and the state there."""
         means = np.bincount(self.groups, gradient) / np.bincount(self.groups)
         return self.optimizer.move(theta, means[self.groups], l1, state)

@@ -21,8 +21,11 @@ from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import ListedColormap
+
+    from gibbsian.estimators.base import Estimator
 else:  # a name for annotations: Matplotlib is loaded when something is drawn
-    Axes = Any
+    Axes = object
 
 SIGNED = "RdBu_r"  # red is positive, blue negative, white zero
 UNSIGNED = "Purples"
@@ -35,7 +38,10 @@ CHART = (7.0, 4.2)  # inches
 
 
 def axes(
-    ax: Axes | None, size: tuple[float, float], projection: str | None = None, layout: Any = "constrained"
+    ax: Axes | None,
+    size: tuple[float, float],
+    projection: str | None = None,
+    layout: Any = "constrained",
 ) -> Axes:
     """Return the axes that were given, or those of a new figure."""
     if ax is not None:
@@ -82,7 +88,7 @@ def colour(k: int) -> str:
     return COLOURS[k % len(COLOURS)]
 
 
-def interactions_of(machine: Any) -> Interactions:
+def interactions_of(machine: Estimator | Interactions) -> Interactions:
     """Return the network of a fitted estimator, or what was given as one."""
     if isinstance(machine, Interactions):
         return machine
@@ -98,7 +104,7 @@ def robust_limit(values: np.ndarray, share: float) -> float:
     return largest(sizes)
 
 
-def strength_colours(signed: bool) -> Any:
+def strength_colours(signed: bool) -> ListedColormap:
     """Return colours of lines, from the strongest negative one to the strongest positive, none as pale as the paper."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -200,7 +206,7 @@ def counted(n: int, word: str, words: str | None = None) -> str:
     return f"{n:,} {word if n == 1 else words or f'{word}s'}"
 
 
-def require(machine: Any, attribute: str, kind: str) -> None:
+def require(machine: object, attribute: str, kind: str) -> None:
     """Raise unless a fitted estimator has what is drawn; `kind` is one that has."""
     if hasattr(machine, "fit"):
         check_is_fitted(machine)
@@ -208,7 +214,7 @@ def require(machine: Any, attribute: str, kind: str) -> None:
         raise ArgumentError(f"a {type(machine).__name__} has no {attribute}", f"draw this picture of a {kind}")
 
 
-def read_for(machine: Any, rows: Any) -> Dataset:
+def read_for(machine: Estimator, rows: object) -> Dataset:
     """Read rows in the labels of a fitted machine."""
     return Dataset.read(rows, coding=machine.coding_, declared_by="the model")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,13 +11,19 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learners import FitResult
 from gibbsian.plots.canvas import NEGATIVE, POSITIVE, Axes, chart, colour, counted, require
 
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
+    from gibbsian.estimators.layered import LayeredMachine
+    from gibbsian.estimators.mixtures import ClassEstimator
+    from gibbsian.estimators.restricted import RestrictedBoltzmannMachine
+
 N_BINS = 40
 # The first of these that a history has is drawn.
 FIGURES = ("log_likelihood", "log_pseudolikelihood", "log_reconstruction", "reconstruction_error")
 N_SAMPLES = 500  # drawn for a histogram of the model's own free energies
 
 
-def convergence(machine: Any, *, ax: Axes | None = None) -> Axes:
+def convergence(machine: Estimator | FitResult, *, ax: Axes | None = None) -> Axes:
     """Draw the largest gradient entry of each step, and the value where the learner knows it.
 
     Parameters
@@ -34,7 +40,7 @@ def convergence(machine: Any, *, ax: Axes | None = None) -> Axes:
     >>> gb.plots.convergence(bm).get_xlabel()
     'step'
     """
-    result: FitResult = getattr(machine, "result_", machine)
+    result = cast("FitResult", getattr(machine, "result_", machine))
     require(result, "trace", "fitted estimator")
     steps, norms, values = (result.trace.column(name) for name in ("step", "gradient_norm", "value"))
     steep = (norms > 0) & (norms < np.finfo(float).max)  # which stands for what is not known yet
@@ -50,7 +56,7 @@ def convergence(machine: Any, *, ax: Axes | None = None) -> Axes:
     return _entitled(ax, result)
 
 
-def training_curves(machine: Any, *, ax: Axes | None = None) -> Axes:
+def training_curves(machine: LayeredMachine, *, ax: Axes | None = None) -> Axes:
     """Draw how the likelihoods rose during a fit: of its own rows solid, of rows held out dashed.
 
     Log-likelihoods are drawn where they were summed, and pseudolikelihoods otherwise; of real numbers the error of
@@ -92,7 +98,7 @@ def training_curves(machine: Any, *, ax: Axes | None = None) -> Axes:
     return _entitled(ax, machine.result_)
 
 
-def free_energy_trace(mixture: Any, *, ax: Axes | None = None) -> Axes:
+def free_energy_trace(mixture: ClassEstimator, *, ax: Axes | None = None) -> Axes:
     """Draw the free energy of each step; the stages of an annealed fit are set apart.
 
     Parameters
@@ -119,7 +125,13 @@ def free_energy_trace(mixture: Any, *, ax: Axes | None = None) -> Axes:
     return _entitled(ax, mixture.result_)
 
 
-def free_energies(machine: Any, data: Mapping[str, Any], *, ax: Axes | None = None, sampled: bool = True) -> Axes:
+def free_energies(
+    machine: RestrictedBoltzmannMachine,
+    data: Mapping[str, object],
+    *,
+    ax: Axes | None = None,
+    sampled: bool = True,
+) -> Axes:
     """Draw histograms of the free energies of several sets of rows: where they part, the machine overfits.
 
     Rows that the fit did not see should lie where those of the fit do, and so should samples of the machine.

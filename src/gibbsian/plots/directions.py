@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
 
+from gibbsian.data.numbers import is_sparse
 from gibbsian.errors import ArgumentError
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows, without_direction
 from gibbsian.plots.canvas import Axes, axes, colour, counted, legend_below, plain, require
+
+if TYPE_CHECKING:
+    from gibbsian.estimators.mixtures import VonMisesFisherMixture
 
 MOST_POINTS = 5000  # more cannot be distinguished
 N_ANGLES = 721
@@ -18,7 +22,7 @@ GRID = (181, 91)  # longitudes and latitudes of the density on the sphere
 NEAR_A_MEAN = np.array([-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
 
 
-def circle(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
+def circle(mixture: VonMisesFisherMixture, X: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw directions in the plane on the unit circle, coloured by class, with the density around it.
 
     Parameters
@@ -58,7 +62,7 @@ def circle(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def sphere(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
+def sphere(mixture: VonMisesFisherMixture, X: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw directions in space on a map of the whole sphere (Mollweide), coloured by class, over the density.
 
     Parameters
@@ -102,22 +106,22 @@ def sphere(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _check(mixture: Any, n_columns: int, what: str) -> None:
+def _check(mixture: VonMisesFisherMixture, n_columns: int, what: str) -> None:
     require(mixture, "concentrations_", "VonMisesFisherMixture")
     if mixture.n_features_in_ != n_columns:
         raise ArgumentError(f"a {what} shows {n_columns} columns, but the mixture has {mixture.n_features_in_}")
 
 
-def _shown(mixture: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _shown(mixture: VonMisesFisherMixture, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Unit rows and their classes; of very many an even selection, and none without direction."""
     labels = mixture.predict(X)
-    rows = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = X.toarray() if is_sparse(X) else np.asarray(X, dtype=np.float64)
     kept = np.setdiff1d(np.arange(len(rows)), without_direction(rows))
     kept = kept[:: max(1, -(-len(kept) // MOST_POINTS))]
     return unit_rows(rows[kept]), labels[kept]
 
 
-def _around(places: np.ndarray, mixture: Any) -> np.ndarray:
+def _around(places: np.ndarray, mixture: VonMisesFisherMixture) -> np.ndarray:
     """Angles at and near those of the means, nearer the narrower a class is."""
     widths = 1.0 / np.sqrt(np.maximum(mixture.concentrations_, 1.0))
     return (places[:, None] + widths[:, None] * NEAR_A_MEAN).ravel()
@@ -133,16 +137,16 @@ def _map_places(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([np.arctan2(rows[:, 1], rows[:, 0]), np.arcsin(np.clip(rows[:, 2], -1, 1))])
 
 
-def _class_label(mixture: Any, a: int) -> str:
+def _class_label(mixture: VonMisesFisherMixture, a: int) -> str:
     return f"class {a}: weight {mixture.weights_[a]:.2f}, $\\kappa$ {mixture.concentrations_[a]:.3g}"
 
 
-def _title(mixture: Any, X: Any, what: str) -> str:
+def _title(mixture: VonMisesFisherMixture, X: ArrayLike, what: str) -> str:
     classes = counted(len(mixture.means_), "class", "classes")
     return f"{classes} on the {what}, {counted(np.shape(X)[0], 'row')}"
 
 
-def _log_density(mixture: Any, points: np.ndarray) -> np.ndarray:
+def _log_density(mixture: VonMisesFisherMixture, points: np.ndarray) -> np.ndarray:
     """Return the log-density of directions."""
     model = mixture.model_
     return model.family.log_evidence(model.theta, points)

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from gibbsian.display import short
 from gibbsian.plots.canvas import COLOURS, LONGEST, Axes, chart, fonts_for
-from gibbsian.uncertainty import BootstrapResult
+from gibbsian.uncertainty import BootstrapResult, StandardErrors
+from gibbsian.uncertainty.tables import ConfidenceIntervals
+
+if TYPE_CHECKING:
+    import pandas
+
+Named = TypeVar("Named", ConfidenceIntervals, BootstrapResult)
 
 SURE, UNSURE = COLOURS[0], "0.55"
 
 
-def intervals(result: Any, *, ax: Axes | None = None, n: int = 30, level: float = 0.95, biases: bool = False) -> Axes:
+def intervals(
+    result: ConfidenceIntervals | StandardErrors | BootstrapResult,
+    *,
+    ax: Axes | None = None,
+    n: int = 30,
+    level: float = 0.95,
+    biases: bool = False,
+) -> Axes:
     """Draw the strongest parameters with their confidence intervals; those that hold zero are hollow and grey.
 
     Parameters
@@ -38,7 +51,7 @@ def intervals(result: Any, *, ax: Axes | None = None, n: int = 30, level: float 
     >>> [label.get_text() for label in gb.plots.intervals(limits).get_yticklabels()]
     ['x0*x1']
     """
-    limits = _short(result if hasattr(result, "low") else result.intervals(level))
+    limits = _short(result if isinstance(result, ConfidenceIntervals) else result.intervals(level))
     chosen = np.ones(limits.low.size, bool) if biases else limits.model.penalised
     table = limits.table[chosen].sort_values("estimate", key=np.abs, ascending=False, kind="stable").head(n)
     crossing = ~((table["low"] > 0) | (table["high"] < 0))
@@ -75,12 +88,12 @@ def stability(result: BootstrapResult, *, ax: Axes | None = None, n: int = 30) -
     return ax
 
 
-def _short(result: Any) -> Any:
+def _short(result: Named) -> Named:
     """The same with names of columns of which several fit beside an axis."""
     return replace(result, names=tuple(short(name, LONGEST * 3 // 4) for name in result.names))
 
 
-def _forest(ax: Axes | None, table: Any, colours: np.ndarray, what: str, title: str) -> Axes:
+def _forest(ax: Axes | None, table: pandas.DataFrame, colours: np.ndarray, what: str, title: str) -> Axes:
     """Draw estimates with bars from low to high, one below the other."""
     ax = chart(ax, what, "", (7.0, 1.4 + 0.24 * max(len(table), 4)))
     ax.axvline(0.0, color="0.5", linewidth=1, zorder=0.9)

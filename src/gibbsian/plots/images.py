@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.plots.canvas import SIGNED, Axes, axes, counted, largest, read_for, require
+from gibbsian.settings import check_whole_number
+
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
+    from gibbsian.estimators.layered import LayeredMachine
+    from gibbsian.estimators.restricted import RestrictedBoltzmannMachine
 
 SHADES = "gray_r"
 BETWEEN = "0.85"  # the lines between images
 
 
-def filters(machine: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100) -> Axes:
+def filters(
+    machine: LayeredMachine, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100
+) -> Axes:
     """Draw the weights of hidden units as images, strongest first: red excites, blue inhibits.
 
     Parameters
@@ -61,7 +68,7 @@ def filters(machine: Any, *, ax: Axes | None = None, shape: tuple[int, int] | No
 
 
 def samples(
-    machine: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100, **settings: Any
+    machine: Estimator, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100, **settings: Any
 ) -> Axes:
     """Draw samples of a machine as images.
 
@@ -95,7 +102,12 @@ def samples(
 
 
 def reconstructions(
-    machine: Any, X: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 10
+    machine: RestrictedBoltzmannMachine,
+    X: object,
+    *,
+    ax: Axes | None = None,
+    shape: tuple[int, int] | None = None,
+    n: int = 10,
 ) -> Axes:
     """Draw rows as images, and below each what the machine makes of it from its hidden units alone.
 
@@ -130,9 +142,11 @@ def reconstructions(
     return ax
 
 
-def _numbers(machine: Any, rows: Any) -> np.ndarray:
+def _numbers(machine: Estimator, rows: object) -> np.ndarray:
     """Rows as the machine's own numbers, whatever labels they are written in."""
-    return np.asarray(read_for(machine, rows).rows()[0], dtype=np.float64)
+    table = read_for(machine, rows)
+    numbers = table.rows()[0]
+    return numbers.astype(np.float64) if table.variables.scores is None else table.variables.scores_of(numbers)
 
 
 def _limits(images: np.ndarray) -> tuple[float, float]:

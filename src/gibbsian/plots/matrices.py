@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.display import short
+from gibbsian.models.interactions import Interactions
 from gibbsian.plots.canvas import LONGEST, SIGNED, UNSIGNED, Axes, axes, colour_bar, fonts_for, interactions_of
+
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
 
 MOST_LABELS = 60  # more cannot be read
 SHARE = 0.98  # of the entries have colours of their own
 
 
-def couplings(machine: Any, *, ax: Axes | None = None) -> Axes:
+def couplings(machine: Estimator | Interactions, *, ax: Axes | None = None) -> Axes:
     """Draw the matrix of interactions, colours centred at zero; grey where two variables do not interact.
 
     Where some interactions hold three and more variables, pairs stand above the diagonal, and below it the strongest
@@ -53,7 +58,7 @@ def couplings(machine: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _name(set_ticks: Any, names: list[str], **settings: Any) -> None:
+def _name(set_ticks: Callable[..., object], names: list[str], **settings: Any) -> None:
     """Label an axis with names, of very many with some."""
     ticks = range(0, len(names), max(1, -(-len(names) // MOST_LABELS)))
     chosen = [short(names[tick], LONGEST) for tick in ticks]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.plots.canvas import Axes, chart, colour, read_for, require
 
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
 
-def moment_scatter(machine: Any, data: Any, *, ax: Axes | None = None) -> Axes:
+
+def moment_scatter(machine: Estimator, data: object, *, ax: Axes | None = None) -> Axes:
     """Draw the model's moments against those of data; a perfect match lies on the line.
 
     The moments of the data are taken over the rows in which the cells in question are present. Bars are two standard
@@ -41,7 +44,7 @@ def moment_scatter(machine: Any, data: Any, *, ax: Axes | None = None) -> Axes:
     if moments is None:
         raise DataError("the moments of these rows are not known, because cells are missing", "draw complete rows")
     observed, expected = moments.mean, machine.expect()
-    low, high = model.statistic_range
+    low, high = model.family.statistic_range
     # exact where a statistic has two values, and else no less than the truth
     errors = np.sqrt(np.maximum((observed - low) * (high - observed), 0.0) / np.maximum(moments.count, 1.0))
     where = "data (over the rows where the cells are present)" if table.has_missing else "data"

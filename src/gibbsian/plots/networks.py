@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from gibbsian.plots.canvas import (
     text_size,
 )
 
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
+
 LABELLED = 60  # variables that all have a label; of more those without an interaction drawn are dots
 NAMED = 30  # nodes that have their names beside them, where these are short; more have numbers and a key
 WRAP, MOST_LINES = 16, 3  # characters of a line beside a node, and lines
@@ -31,7 +34,7 @@ FILLS = ("white", "#fbe3b5", "#cfe6f5", "#d5efe3", "#f4dcea")  # columns, then h
 
 
 def network(
-    machine: Any,
+    machine: Estimator | Interactions,
     *,
     ax: Axes | None = None,
     n_strongest: int | None = 40,

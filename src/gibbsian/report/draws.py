@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.numbers import is_sparse
 from gibbsian.report.html import Markup, join, paragraph, table
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure
@@ -63,8 +64,8 @@ def _standardised(rows: Dataset, drawn: Dataset) -> tuple[np.ndarray, np.ndarray
 def _numbers(data: Dataset, rows: Dataset) -> np.ndarray:
     """Return rows as numbers: those of the columns themselves, or whether a category is the most frequent one."""
     states, missing = data.rows()
-    numbers = np.array(states.toarray() if hasattr(states, "toarray") else states, dtype=np.float64)
-    if not (data.domain.two_valued or data.domain.name == "real"):
+    numbers = np.array(states.toarray() if is_sparse(states) else states, dtype=np.float64)
+    if not (data.coding.domain.two_valued or data.variables.real):
         common = [np.bincount(column.astype(int), rows.weights).argmax() for column in np.asarray(rows.states).T]
         numbers = (numbers == common).astype(np.float64)
     if missing is not None:

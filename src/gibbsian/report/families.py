@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 
 from gibbsian.report.html import Markup, details, frame, join, number, paragraph, table
 from gibbsian.report.subject import MOST_ROWS, SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure
 from gibbsian.startup import clone
+
+if TYPE_CHECKING:
+    from gibbsian.estimators.classifier import GibbsClassifier
+    from gibbsian.estimators.layered import LayeredMachine
+    from gibbsian.estimators.mixtures import ClassEstimator
 
 N_STRONGEST = 20
 N_PARAMETERS = 10
@@ -35,13 +42,16 @@ def curves(subject: Subject) -> Markup | None:
     return join(pictures) if pictures else None
 
 
-@SECTIONS.register("features", place=75, title="Hidden units and classes in the rows", rows=True, claims=True)
+@SECTIONS.register(
+    "features", place=75, title="Hidden units and classes in the rows", rows=True, claims=True, needs="transform"
+)
 def features(subject: Subject) -> Markup | None:
     """Return how often each hidden unit is on, or how many rows each class has."""
-    if subject.data is None or not hasattr(subject.machine, "transform"):
+    if subject.data is None:
         return None
-    found = np.asarray(subject.machine.transform(subject.rows), dtype=float)
-    names, sure = subject.machine.get_feature_names_out(), (np.abs(found - 0.5) > 0.45).mean(axis=0)
+    machine = cast("LayeredMachine | ClassEstimator", subject.machine)
+    found: np.ndarray = np.asarray(machine.transform(subject.rows), np.float64)
+    names, sure = machine.get_feature_names_out(), (np.abs(found - 0.5) > 0.45).mean(axis=0)
     order = np.argsort(-found.var(axis=0), kind="stable")[:N_STRONGEST]
     rows = [(str(names[k]), found[:, k].mean(), found[:, k].std(), sure[k]) for k in order]
     titles = ["unit or class", "mean probability", "standard deviation", "share of rows where it is 95% sure"]
@@ -68,17 +78,15 @@ def labels(subject: Subject) -> Markup | None:
     )
     parts = [paragraph(about), table("Accuracy", ["of", "predicted rightly", "most frequent label"], rows)]
     if known.shape[1] == 1:
-        classes = subject.asked.classes_.tolist()
+        classes = np.asarray(cast("GibbsClassifier", subject.asked).classes_).tolist()
         counts = [(one, *(int(((known == one) & (predicted == other)).sum()) for other in classes)) for one in classes]
         parts.append(table("Rows by true label (down) and predicted label", ["true", *map(str, classes)], counts))
     return join(parts)
 
 
-@SECTIONS.register("parameters", place=800, title="Parameters", claims=True)
+@SECTIONS.register("parameters", place=800, title="Parameters", claims=True, needs="tables")
 def parameters(subject: Subject) -> Markup | None:
     """Return the tables by which the machine shows its parameters."""
-    if not hasattr(subject.machine, "tables"):
-        return None
     found = {title: rows for title, rows in subject.machine.tables(N_PARAMETERS).items() if len(rows)}
     return join(
         details(title.capitalize(), frame(title, rows.head(MOST_LISTED)), few=len(rows) <= N_SHOWN)

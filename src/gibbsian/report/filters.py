@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from math import isqrt
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from gibbsian.display import short
 from gibbsian.report.html import Markup, join, number, tag
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.svg import LETTER, NEGATIVE, POSITIVE, figure, line, picture, shade, words
+
+if TYPE_CHECKING:
+    from gibbsian.estimators.layered import LayeredMachine
 
 # A square number of columns from this on is an image; fewer are read better as bars with their names.
 LEAST_PIXELS = 64
@@ -20,12 +24,11 @@ N_SHADES, SIDE, GAP = 7, 88, 24
 PANEL, ROW, LONGEST = 310, 17, 19
 
 
-@SECTIONS.register("filters", place=72, title="What hidden units look at")
+@SECTIONS.register("filters", place=72, title="What hidden units look at", needs="components_")
 def filters(subject: Subject) -> Markup | None:
     """Return the weights of the hidden units of the lowest layer, those with the largest weights first."""
-    if not hasattr(subject.machine, "components_"):
-        return None
-    weights = np.asarray(subject.machine.components_, dtype=float)
+    machine = cast("LayeredMachine", subject.machine)
+    weights = np.asarray(machine.components_, np.float64)
     strongest = np.argsort(-np.square(weights).sum(axis=1), kind="stable")
     width = isqrt(weights.shape[1])
     image = width * width == weights.shape[1] == len(subject.names) >= LEAST_PIXELS
@@ -38,7 +41,7 @@ def filters(subject: Subject) -> Markup | None:
         parts = [_tile(weights[unit].reshape(width, width), largest) for unit in units]
         drawing = _side_by_side(units, parts, SIDE, SIDE + GAP, SIDE + GAP)
     else:
-        names = subject.machine.weight_names
+        names = machine.weight_names
         parts = [_bars(weights[unit], names, largest) for unit in units]
         drawing = _side_by_side(units, parts, PANEL, PANEL + GAP, ROW * min(N_BARS, len(names)) + GAP)
     return figure(drawing, about)

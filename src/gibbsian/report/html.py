@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
 
 from gibbsian.display import short
+
+if TYPE_CHECKING:
+    import pandas
 
 # Joiners, which scripts and emoji need, are kept among the characters that do not print.
 JOINERS = "\u200c\u200d"
@@ -19,7 +24,7 @@ class Markup(str):
     """Text that is markup already."""
 
 
-def text(value: Any) -> Markup:
+def text(value: object) -> Markup:
     """Return a value as text of a page, characters that steer what stands around them written as their escapes."""
     if isinstance(value, Markup):
         return value
@@ -27,19 +32,19 @@ def text(value: Any) -> Markup:
     return Markup(escape(shown))
 
 
-def tag(element: str, *children: Any, **attributes: Any) -> Markup:
+def tag(element: str, *children: object, **attributes: object) -> Markup:
     """Return an element; ``class_`` stands for class, ``data_x`` for data-x, attributes of None are left out."""
     given = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if value is not None}
     listed = "".join(f' {name}="{text(value)}"' for name, value in given.items())
     return Markup(f"<{element}{listed}>{join(children)}</{element}>")
 
 
-def join(pieces: Iterable[Any], between: str = "") -> Markup:
+def join(pieces: Iterable[object], between: str = "") -> Markup:
     """Return pieces one after the other."""
     return Markup(text(between).join(map(text, pieces)))
 
 
-def phrase(template: str, **parts: Any) -> Markup:
+def phrase(template: str, **parts: object) -> Markup:
     """Return a template with its ``$names`` filled in; what is filled in is text unless it is markup."""
     return Markup(Template(template).substitute({name: text(part) for name, part in parts.items()}))
 
@@ -54,35 +59,35 @@ def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}{'' if words[-1:] in ('', '.') else '.'}"
 
 
-def label(name: Any) -> Markup:
+def label(name: object) -> Markup:
     """Return a name of the user's that keeps its direction to itself; where it is long the whole of it is a title."""
     whole, shown = str(name), short(name)
     return tag("bdi", shown, title=whole if shown != whole else None)
 
 
-def number(value: Any) -> str:
+def number(value: float | None) -> str:
     """Return a number as people read it; a dash where there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "\u2013"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if abs(value) < 1e3 else f"{value:,.0f}"
 
 
-def paragraph(*pieces: Any) -> Markup:
+def paragraph(*pieces: object) -> Markup:
     """Return a paragraph."""
     return tag("p", *pieces)
 
 
-def listed(items: Iterable[Any], ordered: bool = False) -> Markup:
+def listed(items: Iterable[object], ordered: bool = False) -> Markup:
     """Return a list."""
     return tag("ol" if ordered else "ul", *(tag("li", item) for item in items))
 
 
-def facts(pairs: Mapping[str, Any]) -> Markup:
+def facts(pairs: Mapping[str, object]) -> Markup:
     """Return names with what they are, without those that are empty."""
     return tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in pairs.items() if value))
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """Return a table; numbers stand to the right, and so do the titles of columns of numbers."""
     cells = [[_plain(cell) for cell in row] for row in rows]
     numeric = [all(_is_number(row[k]) for row in cells) for k in range(len(columns))]
@@ -96,22 +101,22 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -
     return tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
-def frame(caption: str, found: Any) -> Markup:
+def frame(caption: str, found: pandas.DataFrame | pandas.Series) -> Markup:
     """Return a table of pandas; a column beside its index is a table too."""
     flat = found.rename_axis("column").reset_index() if found.ndim == 1 else found
     return table(caption, [str(column) for column in flat.columns], flat.itertuples(index=False, name=None))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return NumPy's numbers as Python's own."""
-    return value.item() if hasattr(value, "item") else value
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float | None]:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Markup | str:
     if isinstance(value, Markup):
         return value
     if isinstance(value, tuple):
@@ -119,6 +124,6 @@ def _cell(value: Any) -> Any:
     return number(value) if _is_number(value) else label(value)
 
 
-def details(summary: str, *children: Any, few: bool = False) -> Markup:
+def details(summary: str, *children: object, few: bool = False) -> Markup:
     """Return what opens when its summary is chosen, and is open where there are few lines."""
     return tag("details", tag("summary", summary), *children, open="open" if few else None)

@@ -11,11 +11,9 @@ from gibbsian.report.svg import figure, heat_map
 MOST = 70
 
 
-@SECTIONS.register("heat-map", place=70, title="Heat map", claims=True)
+@SECTIONS.register("heat-map", place=70, title="Heat map", claims=True, needs="interactions")
 def matrix(subject: Subject) -> Markup | None:
     """Return the strengths of all pairs as colours, of many variables those that interact most."""
-    if not hasattr(subject.machine, "interactions"):
-        return None
     found = subject.machine.interactions()
     pairs = np.triu(np.nan_to_num(found.matrix()), 1)  # below the diagonal stand larger sets
     values = pairs + pairs.T

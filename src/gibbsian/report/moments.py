@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.learners.trained import FAR
@@ -22,6 +20,8 @@ def moments(subject: Subject) -> Markup | None:
     if result.moments is None:
         return None
     report, data = result.training, result.moments.mean
+    assert report.mean is not None
+    assert report.error is not None
     names = [_joined(row) for named in subject.machine.statistics().values() for row in named.itertuples(index=False)]
     size = np.nan_to_num(np.abs(report.z_scores), posinf=np.inf)
     worst = np.argsort(-size, kind="stable")
@@ -47,6 +47,6 @@ def moments(subject: Subject) -> Markup | None:
     return join([paragraph(about), picture, furthest])
 
 
-def _joined(parts: Any) -> str:
+def _joined(parts: tuple[object, ...]) -> str:
     """Return the name of a statistic in one text."""
     return ", ".join(map(str, parts[0] if isinstance(parts[0], tuple) else parts))

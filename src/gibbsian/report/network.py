@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.display import short
+from gibbsian.models.interactions import Interactions
 from gibbsian.plots import layouts
 from gibbsian.report.html import Markup, join, number, paragraph, phrase, sentence, tag, template
 from gibbsian.report.subject import LEVEL, SECTIONS, Subject
@@ -28,11 +27,9 @@ NODE = (
 )
 
 
-@SECTIONS.register("network", place=50, title="The network", claims=True)
+@SECTIONS.register("network", place=50, title="The network", claims=True, needs="interactions")
 def network(subject: Subject) -> Markup | None:
     """Return the strongest interactions as a network, with what steers it."""
-    if not hasattr(subject.machine, "interactions"):
-        return None
     found = subject.machine.interactions()
     edges = found.strongest(MOST_EDGES)
     strong = _weights(found.n_variables, edges)
@@ -70,7 +67,7 @@ def _places(n: int, scopes: list[tuple[int, ...]], strengths: np.ndarray) -> tup
     return at / reach[0], 0.74 * around / reach[1]  # a circle leaves room for names
 
 
-def _weights(n: int, edges: Any) -> np.ndarray:
+def _weights(n: int, edges: Interactions) -> np.ndarray:
     """Return the sum of the sizes of the interactions of each variable."""
     total = np.zeros(n)
     for scope, strength in zip(edges.scopes, edges.strengths, strict=True):
@@ -78,7 +75,7 @@ def _weights(n: int, edges: Any) -> np.ndarray:
     return total
 
 
-def _edge(subject: Subject, edges: Any, k: int, at: np.ndarray, scope: tuple[int, ...], shown: bool) -> Markup:
+def _edge(subject: Subject, edges: Interactions, k: int, at: np.ndarray, scope: tuple[int, ...], shown: bool) -> Markup:
     """Return a line, or the outline of three and more, with what it says when pointed at."""
     strength, ends = float(edges.strengths[k]), subject.interval_of(edges.scopes[k])
     names = " \u2013 ".join(short(edges.names[i]) for i in edges.scopes[k])
@@ -95,7 +92,9 @@ def _edge(subject: Subject, edges: Any, k: int, at: np.ndarray, scope: tuple[int
     )
 
 
-def _node(found: Any, i: int, at: Any, around: Any, k: int, strong: float, n_nodes: int) -> Markup:
+def _node(
+    found: Interactions, i: int, at: np.ndarray, around: np.ndarray, k: int, strong: float, n_nodes: int
+) -> Markup:
     """Return a node with its name, which knows where it stands in every layout."""
     r, name = min(7.0, 78 / np.sqrt(n_nodes)), found.names[i]
     shape = tag("rect", x=-r, y=-r, width=2 * r, height=2 * r) if found.layers[i] else tag("circle", r=r)
@@ -103,12 +102,12 @@ def _node(found: Any, i: int, at: Any, around: Any, k: int, strong: float, n_nod
     return phrase(NODE, name=name, short=short(name, LONGEST), shape=shape, k=k, strong=f"{strong:.4g}", **places)
 
 
-def _on_canvas(place: Any) -> str:
+def _on_canvas(place: np.ndarray) -> str:
     """Return where a place in the square from -1 to 1 stands in the picture."""
     return f"{WIDTH / 2 + place[0] * (WIDTH / 2 - 90):.0f} {HEIGHT / 2 + place[1] * (HEIGHT / 2 - 40):.0f}"
 
 
-def _remarks(subject: Subject, found: Any, n_nodes: int, n_edges: int) -> str:
+def _remarks(subject: Subject, found: Interactions, n_nodes: int, n_edges: int) -> str:
     """Say what the picture shows, and what it leaves out."""
     remarks = {
         "Solid orange lines are positive, dashed blue ones negative.": found.signed,

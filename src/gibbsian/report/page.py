@@ -6,10 +6,9 @@ import os
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from gibbsian.errors import GibbsianError, GibbsianWarning
-from gibbsian.estimators.reported import REPORTS
+from gibbsian.estimators.reported import REPORTS, Reported
 from gibbsian.report.html import Markup, join, paragraph, phrase, tag, template
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.trust import verdict
@@ -19,9 +18,9 @@ from gibbsian.storage import write_atomically
 @REPORTS.register("page")
 def write_report(
     path: str | os.PathLike[str],
-    machine: Any,
-    data: Any = None,
-    y: Any = None,
+    machine: Reported,
+    data: object = None,
+    y: object = None,
     *,
     origin: dict[str, str] | None = None,
     warned: list[str] | None = None,
@@ -74,7 +73,8 @@ def page(subject: Subject) -> str:
             ],
         }
         silent = {name for left_out in reasons.values() for name in left_out}
-        parts = {name: _section(name, subject, caught) for name in names if name not in silent}
+        able = [name for name in names if hasattr(subject.machine, SECTIONS.trait(name, "needs", "fit"))]
+        parts = {name: _section(name, subject, caught) for name in able if name not in silent}
     found = {name: part for name, part in parts.items() if part is not None}
     for reason, left_out in reasons.items():
         if left_out:
@@ -92,7 +92,7 @@ def page(subject: Subject) -> str:
     )
 
 
-def _section(name: str, subject: Subject, caught: list[Any]) -> Markup | None:
+def _section(name: str, subject: Subject, caught: list[warnings.WarningMessage]) -> Markup | None:
     """Return a section under its heading; where the machine refuses, its reason in a sentence."""
     try:
         body = SECTIONS.factory(name)(subject)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,16 @@ from gibbsian.data import Dataset
 from gibbsian.errors import GibbsianError
 from gibbsian.learners.result import FitResult
 from gibbsian.learners.verdict import Verdict
+from gibbsian.models.base import FAMILIES
 from gibbsian.registry import Registry
 
+if TYPE_CHECKING:
+    from gibbsian.estimators.base import Estimator
+    from gibbsian.uncertainty.tables import ConfidenceIntervals
+
 SECTIONS = Registry("section", "gibbsian.report", "SECTIONS")
+# Families whose parameters are the weights of products of numbers, one for each scope.
+PRODUCTS = ("pairwise", "products")
 # Sections look at no more rows and cells than this, chosen at random, so that the time does not grow with the table.
 MOST_ROWS = 20_000
 MOST_CELLS = 1_000_000
@@ -52,9 +59,9 @@ class Subject:
     'all 5 rows'
     """
 
-    machine: Any
+    machine: Estimator
     data: Dataset | None = None
-    asked: Any = None
+    asked: object = None
     labels: tuple[Any, Any] | None = None
     origin: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -75,7 +82,7 @@ class Subject:
         """A generator that is the same for every section."""
         return np.random.default_rng(self.seed)
 
-    def read(self, labels: Any) -> Dataset:
+    def read(self, labels: object) -> Dataset:
         """Read rows that the machine has written."""
         return self.machine._read(Dataset.read(labels, coding=self.machine.coding_, names=self.names))
 
@@ -112,7 +119,7 @@ class Subject:
         return self.result.verdict
 
     @cached_property
-    def intervals(self) -> Any:
+    def intervals(self) -> ConfidenceIntervals | str:
         """Confidence intervals of the parameters, or a sentence that says why there are none."""
         from gibbsian.uncertainty import check_same_data, confidence_intervals
 
@@ -137,9 +144,10 @@ class Subject:
 
     def interval_at(self, place: int | None) -> np.ndarray | None:
         """Return the ends of the interval of a parameter by its place in theta; None where there is none."""
-        if place is None or self.without_intervals:
+        found = self.intervals
+        if place is None or isinstance(found, str):
             return None
-        return np.array([self.intervals.low[place], self.intervals.high[place]])
+        return np.array([found.low[place], found.high[place]])
 
     def interval_of(self, scope: tuple[int, ...]) -> np.ndarray | None:
         """Return the same of the weight of a product of variables."""
@@ -147,8 +155,8 @@ class Subject:
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
-        """Where the weight of each product stands in theta; empty for models of other statistics."""
-        model = self.machine.model_
-        if not getattr(model, "statistics_are_products", False):
+        """Where the weight of each product stands in theta; empty for families of other parameters."""
+        family = self.machine.model_.family
+        if FAMILIES.name_for(family) not in PRODUCTS:
             return {}
-        return {tuple(product): place for place, product in enumerate(model.products)}
+        return {scope: place for place, scope in enumerate(family.scopes)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,18 +17,18 @@ WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN, LEGEND = 620, 380, 70, 48, 14, 22
 LETTER, LONGEST = 6.9, 24
 
 
-def picture(width: float, height: float, title: str, kind: str, *children: Any) -> Markup:
+def picture(width: float, height: float, title: str, kind: str, *children: object) -> Markup:
     """Return a drawing with its title, which readers of screens say."""
     size, style = f"0 0 {width:g} {height:g}", f"max-width:{width:g}px"
     return tag("svg", tag("title", title), *children, viewBox=size, role="img", style=style, class_=kind)
 
 
-def figure(drawing: Markup, caption: Any) -> Markup:
+def figure(drawing: Markup, caption: object) -> Markup:
     """Return a picture with the sentence below it."""
     return tag("figure", drawing, tag("figcaption", caption))
 
 
-def words(x: float, y: float, content: Any, anchor: str = "middle", **attributes: Any) -> Markup:
+def words(x: float, y: float, content: object, anchor: str = "middle", **attributes: object) -> Markup:
     """Return text at a place."""
     return tag("text", content, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, **attributes)
 
@@ -40,7 +39,7 @@ def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> Mar
     return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", class_=kind)
 
 
-def box(x: float, y: float, side: float, colour: str, *children: Any) -> Markup:
+def box(x: float, y: float, side: float, colour: str, *children: object) -> Markup:
     """Return a square."""
     return tag("rect", *children, x=f"{x:.1f}", y=f"{y:.1f}", width=f"{side:.1f}", height=f"{side:.1f}", fill=colour)
 
@@ -58,7 +57,13 @@ class Chart:
         Whether both axes cover the same, with a line where they agree.
     """
 
-    def __init__(self, x: Any, y: Any, labels: tuple[str, str], square: bool = False):
+    def __init__(
+        self,
+        x: Sequence[float] | np.ndarray,
+        y: Sequence[float] | np.ndarray,
+        labels: tuple[str, str],
+        square: bool = False,
+    ):
         both = np.concatenate([x, y])
         self.x, self.y = (_limits(both if square else np.asarray(values)) for values in (x, y))
         self.drawn: list[Markup] = [line(self.place(self.x[0]), self.place(self.x[1]), "same")] if square else []

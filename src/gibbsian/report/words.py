@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gibbsian.models.variables import Variables
+from gibbsian.registry import Registry
 from gibbsian.report.html import Markup, join, label, listed, number, paragraph, phrase, sentence, tag
 from gibbsian.report.subject import LEVEL, SECTIONS, Subject
 
 N_STRONGEST = 15
+# Who finds the words, by the name of a family.
+WORDINGS = Registry("wording", "gibbsian.report", "WORDINGS")
+Worded = tuple[str, list[Markup]]
+"""What is said of all, and a sentence for each interaction."""
 
 
 @SECTIONS.register("words", place=60, title="The strongest interactions in words", claims=True)
 def in_words(subject: Subject) -> Markup | None:
     """Return a sentence for each of the strongest interactions, in the words of the model's kind."""
-    for wording in (_odds, _combinations, _correlations):
-        if (found := wording(subject)) is not None:
-            about, sentences = found
-            return join([paragraph(f"{about} {sentence(subject.without_intervals)}"), listed(sentences, ordered=True)])
-    return None
+    family = subject.machine.model_.family
+    if not WORDINGS.name_for(family) or (found := WORDINGS.of(family)(subject)) is None:
+        return None
+    about, sentences = found
+    return join([paragraph(f"{about} {sentence(subject.without_intervals)}"), listed(sentences, ordered=True)])
 
 
-def _name(name: Any) -> Markup:
+def _name(name: object) -> Markup:
     return tag("strong", label(name))
 
 
@@ -37,27 +41,29 @@ def _factor(log_factor: float, ends: np.ndarray | None) -> dict[str, str]:
 
 
 # -- weights of products of two-valued variables ----------------------------------------------------------------------
-def _odds(subject: Subject) -> tuple[str, list[Markup]] | None:
-    """Odds ratios: the weight of a product of k variables counts in them times the k-th power of the gap."""
+@WORDINGS.register("pairwise")
+@WORDINGS.register("products")
+def odds(subject: Subject) -> Worded | None:
+    """Return odds ratios: the weight of a product of k variables counts in them times the k-th power of the gap."""
     machine, model = subject.machine, subject.machine.model_
-    if not (getattr(model, "statistics_are_products", False) and model.domain.two_valued):
+    if model.variables not in (Variables.spins(model.n_variables), Variables.binary(model.n_variables)):
         return None
-    names, hidden = machine.interactions().names, (model.domain.low, model.domain.high)
+    names, hidden = machine.interactions().names, tuple(map(int, model.variables.levels[0]))
     labels = [machine.coding_.labels_of(i) if i < len(subject.names) else hidden for i in range(len(names))]
-    products = [tuple(product) for product in model.products]
-    unit = np.array([model.domain.gap ** len(product) for product in products])
-    sizes = np.array([len(product) > 1 for product in products]) * np.abs(model.theta * unit)
-    about = _about_odds(model, max(map(len, products)))
+    scopes = model.family.scopes
+    unit = float(hidden[1] - hidden[0]) ** scopes.sizes
+    sizes = (scopes.sizes > 1) * np.abs(model.theta * unit)
+    about = _about_odds(hidden[0], scopes.sizes.max())
     rest, sentences = "" if about else ", all else equal", []
     for k in np.argsort(-sizes, kind="stable")[: min(N_STRONGEST, np.count_nonzero(sizes))]:
-        ends = subject.interval_of(products[k])
+        ends = subject.interval_of(scopes[k])
         said = _factor(model.theta[k] * unit[k], None if ends is None else ends * unit[k] / machine.temperature)
-        of = [(_name(names[i]), *map(label, labels[i])) for i in products[k]]
+        of = [(_name(names[i]), label(labels[i][0]), label(labels[i][1])) for i in scopes[k]]
         sentences.append(_ratio(of, bool(model.theta[k] > 0), {**said, "rest": rest}))
     return about, sentences
 
 
-def _ratio(of: list[Any], positive: bool, said: dict[str, str]) -> Markup:
+def _ratio(of: list[tuple[Markup, Markup, Markup]], positive: bool, said: dict[str, str]) -> Markup:
     """Say what a weight does: to the odds of the last variable, or to the odds ratio of the others."""
     *others, (last, low, high) = of
     this, that = (high, low) if positive else (low, high)
@@ -70,27 +76,27 @@ def _ratio(of: list[Any], positive: bool, said: dict[str, str]) -> Markup:
     return phrase(words, others=join([name for name, *_ in others], " and "), last=last, this=this, that=that, **said)
 
 
-def _about_odds(model: Any, largest: int) -> str:
+def _about_odds(low: int, largest: int) -> str:
     if largest <= 2:
         return ""
-    if model.domain.low == 0:
+    if low == 0:
         return "Interactions are those where all other columns have their lower value."
     return "Interactions are averages, on the scale of logarithms, over the values of all other columns."
 
 
 # -- tables of pairs of categories ------------------------------------------------------------------------------------
-def _combinations(subject: Subject) -> tuple[str, list[Markup]] | None:
-    """The strongest entry of each of the strongest tables, in the zero-sum gauge."""
-    machine = subject.machine
-    if not hasattr(machine.model_, "coupling_norms"):
+@WORDINGS.register("tables")
+def combinations(subject: Subject) -> Worded | None:
+    """Return the strongest entry of each of the strongest tables of a Potts model, in the zero-sum gauge."""
+    machine, model = subject.machine, subject.machine.model_
+    if not model.family.is_potts:
         return None
-    model = machine.model_.canonical()
-    starts = model.theta.size - np.cumsum([table.size for table in model.couplings[::-1]])[::-1]
+    tables, pairs = model.canonical().parts.tables, np.flatnonzero(model.family.scopes.sizes == 2)
     sentences = []
-    for k in np.argsort(-model.coupling_norms(), kind="stable")[:N_STRONGEST]:
-        table, (i, j) = model.couplings[k], model.graph.edges[k].tolist()
+    for k in pairs[np.argsort(-model.family.coupling_norms(model.theta), kind="stable")[:N_STRONGEST]]:
+        table, (i, j) = tables[k], model.family.scopes[k]
         a, b = np.unravel_index(np.argmax(np.abs(table)), table.shape)
-        ends = subject.interval_at(starts[k] + a * table.shape[1] + b)
+        ends = subject.interval_at(model.family.offsets[k] + a * table.shape[1] + b)
         said = _factor(table[a, b], None if ends is None else ends / machine.temperature)
         one, other = (label(machine.coding_.labels_of(column)[code]) for column, code in ((i, a), (j, b)))
         more = "more" if table[a, b] > 0 else "less"
@@ -105,10 +111,9 @@ def _combinations(subject: Subject) -> tuple[str, list[Markup]] | None:
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
-def _correlations(subject: Subject) -> tuple[str, list[Markup]] | None:
-    """Partial correlations of columns of numbers."""
-    if not hasattr(subject.machine, "partial_correlations_"):
-        return None
+@WORDINGS.register("gaussian")
+def correlations(subject: Subject) -> Worded:
+    """Return partial correlations of columns of numbers."""
     found = subject.machine.interactions().strongest(N_STRONGEST)
     sentences = []
     for (i, j), strength in zip(found.scopes, found.strengths.tolist(), strict=True):

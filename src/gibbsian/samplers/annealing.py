@@ -20,10 +20,11 @@ import numpy as np
 from gibbsian.backends.device import here
 from gibbsian.backends.processes import are_dealt, map_fits
 from gibbsian.errors import ArgumentError
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.base import ExponentialFamily, Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.paths import as_path
+from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
 # Weights are trusted while a generalised Pareto distribution fitted to the largest has a shape below this (Vehtari,
@@ -162,7 +163,7 @@ class Annealing:
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.samplers.annealing import Annealing
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> run = Annealing(n_walkers=100, betas=1000).forward(model, rng=0)
     >>> truth = gb.inference.exact(model).log_partition
     >>> abs(run.log_partition - truth) < 3 * run.log_partition_stderr < 0.1
@@ -215,7 +216,7 @@ class Annealing:
         --------
         >>> import numpy as np, gibbsian as gb
         >>> from gibbsian.samplers.annealing import Annealing
-        >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+        >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
         >>> engine = gb.inference.exact(model)
         >>> draws = engine.sample(100, np.random.default_rng(0))
         >>> run = Annealing(betas=1000).reverse(model, draws, rng=1)
@@ -232,7 +233,7 @@ class Annealing:
         log_weights = _walked(path, walkers, self.ladder[::-1].copy()) - path.log_base_partition
         return AnnealedRun(path.states_of(walkers), log_weights, len(self.ladder) - 1, reverse=True)
 
-    def adapted(self, model: Any, rng: RandomState = None) -> Self:
+    def adapted(self, model: Model[ExponentialFamily], rng: RandomState = None) -> Self:
         """Return the same settings with the places moved to where the walkers' states change most.
 
         A short run measures how far the slope of the log-weight moves from one place to the next; the steps are
@@ -245,7 +246,7 @@ class Annealing:
         --------
         >>> import gibbsian as gb
         >>> from gibbsian.samplers.annealing import Annealing
-        >>> model = gb.PairwiseModel.build(gb.graphs.grid(4, 4), None, [1.0] * 24)
+        >>> model = gb.PairwiseFamily.model(gb.graphs.grid(4, 4), None, [1.0] * 24)
         >>> ladder = Annealing(betas=100).adapted(model, rng=0).ladder
         >>> bool(ladder[50] < 0.5)                 # the order comes early, and short steps with it
         True
@@ -258,7 +259,7 @@ class Annealing:
         return replace(self, betas=even_ladder(pilot, increases, len(self.ladder) - 1))
 
 
-def _walked(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
+def _walked(path: object, walkers: Any, places: np.ndarray) -> np.ndarray:
     """Walk through the places, group by group on other processes where fits are dealt out to them."""
     groups = walkers.cut() if are_dealt() and here() is None else []
     if len(groups) < 2:
@@ -268,7 +269,7 @@ def _walked(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
     return np.concatenate([increases for _, increases in found])
 
 
-def _moved(path: Any, places: np.ndarray, walkers: Any) -> tuple[Any, np.ndarray]:
+def _moved(path: object, places: np.ndarray, walkers: object) -> tuple[Any, np.ndarray]:
     own = deepcopy(walkers)  # what came to a worker may be read only
     increases = _in_stretches(path, own, places)
     return own, increases
@@ -281,7 +282,7 @@ def _in_stretches(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
     return sum(path.walk(walkers, stretch) for stretch in counted(stretches, "annealing", len(ends) - 1))
 
 
-def _rises_from_0_to_1(betas: Any) -> bool:
+def _rises_from_0_to_1(betas: object) -> bool:
     try:
         ladder = np.array(betas, dtype=np.float64)
     except (TypeError, ValueError):

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import Model
-from gibbsian.models.parameters import check_whole_number
-from gibbsian.models.states import checked_states, whole_numbers
+from gibbsian.models.base import DiscreteFamily, Family, Model
+from gibbsian.models.variables import Variables
 from gibbsian.progress import counted
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
+from gibbsian.settings import check_whole_number
 
 SAMPLERS = Registry("sampler", "gibbsian.samplers", "SAMPLERS")
-# functions by the names of the models whose chains they sweep
+# functions by the names of the families whose chains they sweep
 SWEEPS = Registry("Gibbs sampler", "gibbsian.samplers", "SWEEPS")
 
 
@@ -27,7 +26,7 @@ class ChainState(NamedTuple):
     Parameters
     ----------
     states : ndarray of int8, shape (n_chains, n_variables)
-        The present state of each chain, in the values of the model's domain; float64 where variables are continuous.
+        The present state of each chain, in codes; numbers (float64) where variables are real.
     streams : ndarray of uint64, shape (n_chains, 4)
         The random stream of each chain.
     clamped : ndarray of bool, shape (n_variables,) or (n_chains, n_variables)
@@ -38,7 +37,7 @@ class ChainState(NamedTuple):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     >>> chains = gb.samplers.Gibbs().init(model, 5, np.random.default_rng(0))
     >>> chains.states.shape, chains.streams.shape, chains.n_sweeps
     ((5, 3), (5, 4), 0)
@@ -89,7 +88,7 @@ class Sampler(Protocol):
 
     def init(
         self,
-        model: Model,
+        model: Model[Any],
         n_chains: int,
         rng: np.random.Generator,
         *,
@@ -98,12 +97,12 @@ class Sampler(Protocol):
     ) -> ChainState:
         """Start chains at `states`, or at uniformly random ones."""
 
-    def step(self, model: Model, state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
+    def step(self, model: Model[DiscreteFamily], state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
         """Return the chains some sweeps later; `state` is left as it is."""
 
 
 def start_chains(
-    model: Model,
+    model: Model[Family],
     n_chains: int,
     rng: np.random.Generator,
     states: np.ndarray | None = None,
@@ -114,35 +113,27 @@ def start_chains(
     Chain `c` depends on the generator and on `c` only, not on how many chains there are.
     """
     check_whole_number("n_chains", n_chains, least=1)
-    streams = chain_streams(rng, n_chains)
+    streams, n = chain_streams(rng, n_chains), model.n_variables
     if states is None:
         if clamped is not None and np.any(clamped):
             raise ArgumentError("`clamped=` needs states=, which holds the values of the clamped variables")
-        states = _uniform_states(model, streams)
-    mask = np.zeros(model.n_variables, bool) if clamped is None else np.asarray(clamped, bool)
-    if mask.shape not in ((model.n_variables,), (n_chains, model.n_variables)):
-        raise ArgumentError(
-            f"clamped has shape {mask.shape}", f"use {(model.n_variables,)} or {(n_chains, model.n_variables)}"
-        )
-    return ChainState(_checked_states(model, n_chains, states), streams, mask.copy(), 0)
+        states = _uniform_rows(model.variables, streams)
+    mask = np.zeros(n, bool) if clamped is None else np.array(clamped, bool)
+    if mask.shape not in ((n,), (n_chains, n)):
+        raise ArgumentError(f"clamped has shape {mask.shape}", f"use {(n,)} or {(n_chains, n)}")
+    rows = model.variables.checked(np.atleast_2d(states), "states")
+    if len(rows) not in (1, n_chains):
+        raise ArgumentError(f"states has {len(rows)} rows", f"give one for each of {n_chains} chains, or one for all")
+    return ChainState(np.array(np.broadcast_to(rows, (n_chains, n))), streams, mask, 0)
 
 
-def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
-    n = model.n_variables
-    sizes = model.domain.cardinalities(n)
-    codes = np.empty((len(streams), n), np.int8)
+def _uniform_rows(variables: Variables, streams: np.ndarray) -> np.ndarray:
+    """Draw a row from a copy of each chain's own stream, so that the sweeps find it where it was."""
+    n, codes = len(variables), np.empty((len(streams), len(variables)), np.int8)
     for chain, stream in enumerate(streams):
-        rng = np.random.default_rng(stream)  # the chain's own stream, which is left untouched for the sweeps
-        codes[chain] = rng.integers(0, 2, n, np.int8) if model.domain.two_valued else rng.random(n) * sizes
-    return model.domain.from_codes(codes)
-
-
-def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
-    numbers = states if isinstance(model.domain, Continuum) else whole_numbers(states, "states")
-    given = checked_states(model, np.atleast_2d(numbers), "states")
-    if len(given) not in (1, n_chains):
-        raise ArgumentError(f"states has {len(given)} rows", f"give one for each of {n_chains} chains, or one for all")
-    return np.array(np.broadcast_to(given, (n_chains, model.n_variables)))
+        rng = np.random.default_rng(stream)
+        codes[chain] = rng.integers(0, 2, n, np.int8) if variables.two_valued else rng.random(n) * variables.sizes
+    return variables.rows_of(codes)
 
 
 def as_sampler(sampler: str | Sampler) -> Sampler:
@@ -158,7 +149,7 @@ def as_sampler(sampler: str | Sampler) -> Sampler:
 
 
 def draw(
-    model: Model,
+    model: Model[DiscreteFamily],
     n_samples: int,
     rng: RandomState = None,
     sampler: str | Sampler = "gibbs",
@@ -193,7 +184,7 @@ def draw(
     Examples
     --------
     >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [30.0])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [30.0])
     >>> x = gb.samplers.draw(model, 8, rng=0)
     >>> x.shape, bool((x[..., 0] == x[..., 1]).all())
     ((4, 2, 2), True)

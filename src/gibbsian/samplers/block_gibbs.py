@@ -8,13 +8,12 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
-from gibbsian.models.family import Model
+from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily, top_of
-from gibbsian.models.layers.units import values_of
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.settings import check_whole_number
 
 LAYER_SAMPLERS = Registry("layer sampler", "gibbsian.samplers", "LAYER_SAMPLERS")
 
@@ -23,10 +22,10 @@ LAYER_SAMPLERS = Registry("layer sampler", "gibbsian.samplers", "LAYER_SAMPLERS"
 class LayerSampler(Protocol):
     """Moves chains that are rows of matrices, so that a distribution stays as it is; they share a random stream."""
 
-    def init(self, target: Any, n_chains: int, rng: np.random.Generator, values: Any = None) -> Any:
+    def init(self, target: object, n_chains: int, rng: np.random.Generator, values: object = None) -> Any:
         """Start chains at values, one row for each, or at independent units."""
 
-    def step(self, target: Any, state: Any, rng: np.random.Generator, n_steps: int = 1) -> tuple[Any, Any]:
+    def step(self, target: object, state: object, rng: np.random.Generator, n_steps: int = 1) -> tuple[Any, Any]:
         """Return the chains some steps later, and what happened; `state` is left as it is."""
 
 
@@ -121,7 +120,7 @@ def draw_layers(
     burn_in, thin : int
         Steps before the first draw, and between two draws of a chain.
     states : ndarray of shape (n_chains, n_units), optional
-        Visible states at which the chains of a restricted machine start; by default draws from the visible biases.
+        Codes of visible units at which the chains of a restricted machine start; by default draws from their biases.
 
     Returns
     -------
@@ -145,7 +144,7 @@ def draw_layers(
         f"keeping {n_chains * n_draws} draws of {sum(layer.n_units for layer in layers)} units",
         "draw fewer at a time with n_samples=",
     )
-    values = None if states is None else [values_of(layers[0], states)]
+    values = None if states is None else [np.asarray(layers[0].encode(states), np.float64)]
     chains = sampler.init(top, n_chains, generator, values)
     draws = []
     for number in range(n_draws):

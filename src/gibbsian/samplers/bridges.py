@@ -169,7 +169,7 @@ class TemperedColumns:
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.samplers.bridges import TemperedColumns
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.8] * 12)
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.8] * 12)
     >>> run = TemperedColumns.settled(gb.samplers.variable_path(model), rng=gb.rng.as_generator(0)).run(200)
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True

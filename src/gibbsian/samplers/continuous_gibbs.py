@@ -8,11 +8,13 @@ density itself whatever the grid.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from gibbsian.backends.numba.random import fill_uniforms
+from gibbsian.models.base import Model
+from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.samplers.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
 
@@ -22,12 +24,14 @@ N_CELLS = 96
 FLAT = 1e-9
 
 
-@SWEEPS.register("continuous-field")
-def continuous_sweeps(model: Any, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a field of real variables; a chromatic one visits the colours of its graph in turn."""
+@SWEEPS.register("quadrature")
+def continuous_sweeps(
+    model: Model[QuadratureFamily], sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on potentials of numbers; a chromatic one visits the colours of their graph in turn."""
     states, streams = np.array(state.states, dtype=np.float64), state.streams.copy()
     held = np.broadcast_to(state.clamped, states.shape)
-    order = sampler.visits(model.graph, np.arange(model.n_variables))
+    order = sampler.visits(model.family.graph, np.arange(model.n_variables))
     uniforms, moved = np.empty((len(states), 3)), 0
     for _ in range(n_sweeps):
         for site in order:
@@ -43,23 +47,20 @@ def continuous_sweeps(model: Any, sampler: Gibbs, state: ChainState, n_sweeps: i
     return ChainState(states, streams, state.clamped, state.n_sweeps + n_sweeps), SweepInfo(moved / n_updates, n_sweeps)
 
 
-def _draw(model: Any, states: np.ndarray, rows: np.ndarray, i: int, uniforms: np.ndarray) -> int:
+def _draw(model: Model[QuadratureFamily], states: np.ndarray, rows: np.ndarray, i: int, uniforms: np.ndarray) -> int:
     """Draw one variable of some chains given the others, in place; return how many accepted."""
-    domain, around = model.domain, states[rows]
-    ends = (domain.low, domain.high) if domain.bounded else (domain.nodes[0], domain.nodes[-1])
-    grid = np.linspace(*ends, N_CELLS + 1)
-    logs = _log_density(model, around, i, grid[None])
+    support, around = model.family.variables.support, states[rows]
+    low, high = (support.low, support.high) if support.bounded else support.nodes[[0, -1]]
+    grid = np.linspace(low, high, N_CELLS + 1)
+    log_density = partial(model.family.conditional, model.theta, around, i)
+    logs = log_density(grid[None])
     cells = _Cells(grid, logs - logs.max(axis=1, keepdims=True))
     drawn = cells.inverse(uniforms[rows, 0])
     pair = np.stack([drawn, around[:, i]], axis=1)
-    target, proposal = _log_density(model, around, i, pair), cells.log_density(pair)
+    target, proposal = log_density(pair), cells.log_density(pair)
     accepted = np.log(uniforms[rows, 1]) < (target - proposal) @ [1.0, -1.0]
     states[rows[accepted], i] = drawn[accepted]
     return int(accepted.sum())
-
-
-def _log_density(model: Any, states: np.ndarray, i: int, points: np.ndarray) -> np.ndarray:
-    return model.conditional(states, i, points) + model.domain.log_base(points)
 
 
 class _Cells:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gibbsian.backends.numba.cooling import cool, temper
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.ising import is_ising
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.variable_paths import variable_path
@@ -68,12 +69,12 @@ def rungs(spreads: np.ndarray, n_chains: int) -> np.ndarray:
     return np.geomspace(HIGHEST * middle, LOWEST * middle, n_chains)
 
 
-def cooled_states(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
+def cooled_states(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     """Return where chains of a model end when they are cooled."""
     return (_cooled_spins if is_ising(model.family) else _cooled_codes)(model, n_chains, n_sweeps, rng)
 
 
-def _cooled_spins(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
+def _cooled_spins(model: Model[Any], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     graph, biases, couplings, _ = model.family.ising(model.theta)
     indptr, heads, edges = graph.csr
     couplings = couplings[edges]
@@ -94,14 +95,13 @@ def _cooled_spins(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Gener
         logs = np.einsum("ci,ci->c", tempered, around + biases) / 2.0
         temper(tempered, streams[len(own) :], around, logs, rungs(spreads, len(tempered)), n_sweeps, *walked)
         cool(tempered, streams[len(own) :], fields(tempered), np.empty(0), least_gain, *walked)
-    low, high = np.int8(model.domain.low), np.int8(model.domain.high)
-    return np.where(states > 0, high, low)
+    return (states > 0).view(np.int8)
 
 
-def _cooled_codes(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
+def _cooled_codes(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     """Walk along the path of inverse temperatures beyond the model; at its end so cold that changes only gain."""
     squares = np.zeros(model.n_variables)
-    for factor in model.factors().factors:
+    for factor in model.family.factors(model.theta).factors:
         squares[list(factor.nodes)] += (np.ptp(factor.table) / 2.0) ** 2
     temperatures = ladder(np.sqrt(squares), n_sweeps)
     freezing = np.full(2 + n_sweeps // 4, temperatures[-1] * 1e-6)

@@ -1,7 +1,7 @@
 """Gibbs sampling: each update draws one variable from its conditional distribution given all others.
 
-The conditional of a spin with field U (over T) is ``P(x = +1) = 1 / (1 + exp(-2 U))``. Pairwise models are brought
-to spin form once and handed to the kernels in `backends.numba.gibbs`.
+The conditional of a spin with field U is ``P(s = +1) = 1 / (1 + exp(-2 U))``. Pairs of two-valued variables become
+spins once a model, and chains of codes at the door of the kernels in `backends.numba.gibbs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,12 +19,10 @@ from gibbsian.backends.device import twin
 from gibbsian.backends.numba import gibbs as kernels
 from gibbsian.backends.numba.spin_lanes import LANES, MARGIN
 from gibbsian.backends.parallel import in_slices, kept_threads
-from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
-from gibbsian.models.pairwise import PairwiseModel
-from gibbsian.models.parameters import change_of_domain
+from gibbsian.models.base import DiscreteFamily, Family, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.samplers.base import SAMPLERS, SWEEPS, ChainState, SweepInfo, start_chains
 
 # From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
@@ -35,22 +33,28 @@ BLOCKWISE_FROM = 2**18
 MOST_WEIGHTS_AN_END = 4
 
 
-def once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
+M = TypeVar("M", bound=Model[Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+Pairwise = Model[PairwiseFamily]
+
+
+def once_a_model(function: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
     """Keep what a function makes of a model as long as the model: chains often move one sweep at a time."""
-    kept: WeakKeyDictionary[Any, dict[tuple, Any]] = WeakKeyDictionary()
+    kept: WeakKeyDictionary[M, dict[tuple[object, ...], R]] = WeakKeyDictionary()
 
     @wraps(function)
-    def once(model: Any, *rest: Any) -> Any:
+    def once(model: M, *rest: P.args, **named: P.kwargs) -> R:
         known = kept.setdefault(model, {})
         if rest not in known:
-            known[rest] = function(model, *rest)
+            known[rest] = function(model, *rest, **named)
         return known[rest]
 
     return once
 
 
 class _SpinForm(NamedTuple):
-    """A pairwise model in spins: parameters over T with exact sums, couplings summed by site, and the largest field."""
+    """A pairwise model in spins: parameters with exact sums, couplings summed by site, and the largest field."""
 
     graph: Graph
     biases: np.ndarray
@@ -96,12 +100,12 @@ class Gibbs:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [30.0, 0.0], [-30.0])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [30.0, 0.0], [-30.0])
     >>> sampler = gb.samplers.Gibbs()
     >>> chains = sampler.init(model, 3, np.random.default_rng(0))
     >>> chains, info = sampler.step(model, chains, n_sweeps=5)
     >>> chains.states.tolist(), chains.n_sweeps
-    ([[1, -1], [1, -1], [1, -1]], 5)
+    ([[1, 0], [1, 0], [1, 0]], 5)
     """
 
     # Whether every update picks its variable at random.
@@ -113,7 +117,7 @@ class Gibbs:
 
     def init(
         self,
-        model: Model,
+        model: Model[Family],
         n_chains: int,
         rng: np.random.Generator,
         *,
@@ -137,7 +141,7 @@ class Gibbs:
         """
         return start_chains(model, n_chains, rng, states, clamped)
 
-    def step(self, model: Model, state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
+    def step(self, model: Model[DiscreteFamily], state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
         """Return the chains `n_sweeps` later and the share of updates that flipped; `state` is left as it is."""
         if n_sweeps < 0:
             raise ArgumentError("must be zero or positive", argument="n_sweeps", value=n_sweeps)
@@ -147,12 +151,13 @@ class Gibbs:
             )
         return SWEEPS.of(model.family)(model, self, state, n_sweeps)
 
-    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
-        if (twins := twin("gibbs")) is not None and model.is_dense and model.n_variables <= twins.MOST_DENSE:
+    def _run(self, model: Pairwise, sweeps: _Sweeps) -> int:
+        twins, dense = twin("gibbs"), model.family.graph.is_dense
+        if twins is not None and dense and model.n_variables <= twins.MOST_DENSE:
             return _dense_twin(model, sweeps, twins)
-        if twins is not None and not model.is_dense:  # no order of the sites but colours lets a card do many at once
+        if twins is not None and not dense:  # no order of the sites but colours lets a card do many at once
             return ChromaticGibbs()._run(model, sweeps)
-        if len(sweeps.states) < (GROUPED_FROM_IF_DENSE if model.is_dense else GROUPED_FROM):
+        if len(sweeps.states) < (GROUPED_FROM_IF_DENSE if dense else GROUPED_FROM):
             return _one_by_one(model, sweeps, random_scan=False)
         kernel: Any = kernels.grouped_sweeps
         system = _grouped_system(model)
@@ -172,7 +177,7 @@ class RandomScanGibbs(Gibbs):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(3, 3))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(3, 3)))
     >>> sampler = gb.samplers.RandomScanGibbs()
     >>> chains, info = sampler.step(model, sampler.init(model, 100, np.random.default_rng(0)), n_sweeps=10)
     >>> round(info.flips, 1)
@@ -181,7 +186,7 @@ class RandomScanGibbs(Gibbs):
 
     random_scan = True
 
-    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+    def _run(self, model: Pairwise, sweeps: _Sweeps) -> int:
         return _one_by_one(model, sweeps, random_scan=True)
 
 
@@ -202,7 +207,7 @@ class ChromaticGibbs(Gibbs):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(100, 100))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(100, 100)))
     >>> sampler = gb.samplers.ChromaticGibbs()
     >>> chains, info = sampler.step(model, sampler.init(model, 1, np.random.default_rng(0)), n_sweeps=10)
     >>> round(info.flips, 1)
@@ -219,9 +224,9 @@ class ChromaticGibbs(Gibbs):
         """Return the variables by the colours of the graph."""
         return sites[np.argsort(graph.colouring[sites], kind="stable")]
 
-    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+    def _run(self, model: Pairwise, sweeps: _Sweeps) -> int:
         some = sweeps.sites.size < model.n_variables
-        plan = _colour_plan(model.graph, sweeps.sites.tobytes() if some else None, self.block_size)
+        plan = _colour_plan(model.family.graph, sweeps.sites.tobytes() if some else None, self.block_size)
         held = None if sweeps.held is None else sweeps.held.take(plan.order, axis=1)
         ordered = sweeps._replace(states=sweeps.states.take(plan.order, axis=1), held=held)
         on_cpu = _by_rows if plan.stencil is None else _by_distances
@@ -231,35 +236,32 @@ class ChromaticGibbs(Gibbs):
 
 
 @SWEEPS.register("pairwise")
-def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+def spin_sweeps(model: Pairwise, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run a Gibbs sampler on a pairwise model, as spins."""
-    common = state.clamped.ndim == 1
-    low, gap = np.int8(model.domain.low), np.int8(model.domain.gap)
-    spins = (state.states > low) * np.int8(SPIN.gap) + np.int8(SPIN.low)
+    common, spins = state.clamped.ndim == 1, 2 * state.states - 1
     sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
     sweeps = _Sweeps(spins, state.streams.copy(), sites, None if common else state.clamped, n_sweeps)
     flips = sampler._run(model, sweeps)
-    values = (spins > 0) * gap + low
     n_free = sites.size * len(spins) if common else np.count_nonzero(~state.clamped)
     info = SweepInfo(int(flips) / max(1, int(n_free) * n_sweeps), n_sweeps)
-    return ChainState(values, sweeps.streams, state.clamped, state.n_sweeps + n_sweeps), info
+    codes = (spins > 0).view(np.int8)
+    return ChainState(codes, sweeps.streams, state.clamped, state.n_sweeps + n_sweeps), info
 
 
 @once_a_model
-def _spin_form(model: PairwiseModel) -> _SpinForm:
-    """Parameters in spin form, rounded to multiples of a power of two that make all field sums exact.
+def _spin_form(model: Pairwise) -> _SpinForm:
+    """Return the parameters of spins, rounded to multiples of a power of two that make all field sums exact.
 
     The largest possible field takes 52 bits, so every partial sum of biases and couplings is a float64. Then the field
     is one number in whatever order it is summed or updated, and never drifts. The rounding is of the size of the errors
     that the sums would have made.
     """
-    _, scale, shift = change_of_domain(model.domain, SPIN)
-    given = (model.biases, model.couplings, scale, shift)
-    return _SpinForm(model.graph, *kernels.spin_form(*given, model.graph.edges))
+    graph, fields, couplings, _ = model.family.ising(model.theta)
+    return _SpinForm(graph, *kernels.exact_sums(fields, couplings, graph.edges))
 
 
 @once_a_model
-def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
+def _grouped_system(model: Pairwise) -> tuple[object, ...]:
     """Exact parameters and rounded ones along the CSR graph."""
     form = _spin_form(model)
     indptr, heads, edges = form.graph.csr
@@ -269,7 +271,7 @@ def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
 
 
 @once_a_model
-def _doubled(model: PairwiseModel) -> np.ndarray:
+def _doubled(model: Pairwise) -> np.ndarray:
     """The full matrix of couplings, twice."""
     form = _spin_form(model)
     matrix = np.zeros((form.graph.n_nodes, form.graph.n_nodes))
@@ -278,7 +280,7 @@ def _doubled(model: PairwiseModel) -> np.ndarray:
     return matrix
 
 
-def _one_by_one(model: PairwiseModel, sweeps: _Sweeps, random_scan: bool) -> int:
+def _one_by_one(model: Pairwise, sweeps: _Sweeps, random_scan: bool) -> int:
     """Sweep chains that keep their fields and change them when a spin flips."""
     form, sites, n_sweeps = _spin_form(model), sweeps.sites, sweeps.n_sweeps
     indptr, heads, edges = form.graph.csr
@@ -291,7 +293,7 @@ def _one_by_one(model: PairwiseModel, sweeps: _Sweeps, random_scan: bool) -> int
         graph = (form.biases, indptr, heads, form.couplings[edges])
         return kernels.sparse_sweeps(states, streams, *graph, sites, held, random_scan, n_sweeps)
 
-    return sweeps.over_chains(dense if model.is_dense else sparse)
+    return sweeps.over_chains(dense if model.family.graph.is_dense else sparse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,7 +368,7 @@ def _stencil(colours: np.ndarray, indptr: np.ndarray, heads: np.ndarray) -> tupl
     return kernels.Stencil(np.array(pointers), np.concatenate(offsets), np.concatenate(starts), total), slots
 
 
-def _by_rows(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+def _by_rows(model: Pairwise, plan: _ColourPlan, sweeps: _Sweeps) -> int:
     """Sweep colour by colour along the rows of a CSR graph."""
     form = _spin_form(model)
     graph = (form.biases[plan.order], plan.indptr, plan.heads, form.couplings[plan.edges])
@@ -380,7 +382,7 @@ def _by_rows(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
     return sweeps.over_chains(run)
 
 
-def _dense_twin(model: PairwiseModel, sweeps: _Sweeps, twins: Any) -> int:
+def _dense_twin(model: Pairwise, sweeps: _Sweeps, twins: Any) -> int:
     """Sweep all chains on a device, with the couplings of a dense graph."""
     held = sweeps.held
     if held is None and sweeps.sites.size < model.n_variables:
@@ -390,25 +392,25 @@ def _dense_twin(model: PairwiseModel, sweeps: _Sweeps, twins: Any) -> int:
 
 
 @once_a_model
-def _dense_system(model: PairwiseModel) -> Any:
+def _dense_system(model: Pairwise) -> Any:
     return twin("gibbs").dense_system(_doubled(model) / 2.0, _spin_form(model).biases)
 
 
-def _colour_twin(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+def _colour_twin(model: Pairwise, plan: _ColourPlan, sweeps: _Sweeps) -> int:
     """Sweep all chains on a device, colour by colour."""
     system = _colour_system(model, plan)
     return twin("gibbs").colour_sweeps(sweeps.states, sweeps.streams, system, sweeps.held, sweeps.n_sweeps)
 
 
 @once_a_model
-def _colour_system(model: PairwiseModel, plan: _ColourPlan) -> Any:
+def _colour_system(model: Pairwise, plan: _ColourPlan) -> object:
     form = _spin_form(model)
     graph = (plan.blocks[plan.colours], plan.indptr, plan.heads, form.couplings[plan.edges])
     return twin("gibbs").colour_system(*graph, form.biases[plan.order], form.reach)
 
 
 @once_a_model
-def _stencil_system(model: PairwiseModel, plan: _ColourPlan) -> tuple[Any, kernels.Rounded]:
+def _stencil_system(model: Pairwise, plan: _ColourPlan) -> tuple[object, kernels.Rounded]:
     """Exact parameters along the CSR graph, and rounded ones along the stencil with a vector more at the end."""
     form = _spin_form(model)
     exact = (form.biases[plan.order], plan.indptr, plan.heads, form.couplings[plan.edges])
@@ -419,7 +421,7 @@ def _stencil_system(model: PairwiseModel, plan: _ColourPlan) -> tuple[Any, kerne
     return exact, rounded._replace(weights=weights, biases=np.pad(rounded.biases, (0, LANES)))
 
 
-def _by_distances(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+def _by_distances(model: Pairwise, plan: _ColourPlan, sweeps: _Sweeps) -> int:
     """Sweep colour by colour where neighbours stand at few distances."""
     assert plan.stencil is not None
     edge = int(np.abs(plan.stencil.offsets).max(initial=0))

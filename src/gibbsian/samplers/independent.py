@@ -8,9 +8,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import Model
+from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.ising import is_ising
-from gibbsian.models.states import checked_states
 
 
 class IndependentVariables(NamedTuple):
@@ -27,7 +26,7 @@ class IndependentVariables(NamedTuple):
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.samplers.independent import IndependentVariables
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [3.0])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.5, 0.0], [3.0])
     >>> IndependentVariables.uniform(model).probabilities(0)
     array([0.5, 0.5])
     >>> IndependentVariables.of_biases(model).probabilities(0).round(4)   # 1 / (1 + exp(1)) for the lower value
@@ -44,12 +43,12 @@ class IndependentVariables(NamedTuple):
         return cls(np.concatenate([each - np.logaddexp.reduce(each) for each in log_weights]), starts)
 
     @classmethod
-    def uniform(cls, model: Model) -> Self:
+    def uniform(cls, model: Model[Family]) -> Self:
         """Give every value of a variable the same probability (YU20 section 4.2)."""
-        return cls.from_log_weights([np.zeros(q) for q in model.domain.cardinalities(model.n_variables)])
+        return cls.from_log_weights([np.zeros(q) for q in model.variables.sizes])
 
     @classmethod
-    def of_biases(cls, model: Any) -> Self:
+    def of_biases(cls, model: Model[DiscreteFamily]) -> Self:
         """Take what the model says of each variable when all others are uniformly random.
 
         For spins these are the biases. In any other coding it is the same, because the interactions' averages over
@@ -58,7 +57,7 @@ class IndependentVariables(NamedTuple):
         if is_ising(model.family):  # without a table for every edge
             spins = model.family.ising(model.theta).fields
             return cls.from_log_weights([np.array([-field, field]) for field in spins])
-        factors = model.factors()
+        factors = model.family.factors(model.theta)
         fields = [np.zeros(q) for q in factors.cardinalities]
         for nodes, table in ((factor.nodes, factor.table) for factor in factors.factors):
             for axis, node in enumerate(nodes):
@@ -66,7 +65,7 @@ class IndependentVariables(NamedTuple):
         return cls.from_log_weights(fields)
 
     @classmethod
-    def of_data(cls, model: Model, data: Dataset | np.ndarray) -> Self:
+    def of_data(cls, model: Model[Family], data: Dataset | np.ndarray) -> Self:
         """Take the base rates of the data, each value counted once more than it occurs.
 
         Without the extra count a value that the data lacks would have no way into the walkers.
@@ -75,8 +74,8 @@ class IndependentVariables(NamedTuple):
         --------
         >>> import numpy as np, gibbsian as gb
         >>> from gibbsian.samplers.independent import IndependentVariables
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> IndependentVariables.of_data(model, np.array([[1, 1], [1, -1]])).probabilities(0)
+        >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
+        >>> IndependentVariables.of_data(model, np.array([[1, 1], [1, 0]])).probabilities(0)
         array([0.25, 0.75])
         """
         states = data.states if isinstance(data, Dataset) else np.atleast_2d(data)
@@ -84,11 +83,10 @@ class IndependentVariables(NamedTuple):
         present = np.ones(states.shape, bool)
         if isinstance(data, Dataset) and data.missing is not None:
             present = ~data.missing
-        codes = model.domain.to_codes(checked_states(model, states, "the data"))
-        cardinalities = model.domain.cardinalities(model.n_variables)
+        codes = model.variables.codes_of(model.variables.checked(states, "the data"))
         counts = [
             1.0 + np.bincount(codes[present[:, i], i], weights[present[:, i]], minlength=q)
-            for i, q in enumerate(cardinalities)
+            for i, q in enumerate(model.variables.sizes)
         ]
         return cls.from_log_weights([np.log(each) for each in counts])
 
@@ -107,13 +105,12 @@ class IndependentVariables(NamedTuple):
         return codes
 
 
-def as_independent(base: str | IndependentVariables | Dataset, model: Model) -> IndependentVariables:
+def as_independent(base: str | IndependentVariables | Dataset, model: Model[Any]) -> IndependentVariables:
     """Return the start that `base` names for a model."""
     if isinstance(base, Dataset):
         return IndependentVariables.of_data(model, base)
     if isinstance(base, IndependentVariables):
-        starts = np.concatenate([[0], np.cumsum(model.domain.cardinalities(model.n_variables))])
-        if not np.array_equal(starts, base.starts):
+        if not np.array_equal(model.variables.offsets, base.starts):
             raise ArgumentError("`base=` was made for other variables than those of the model", "make it anew")
         return base
     check_base(base)
@@ -122,7 +119,7 @@ def as_independent(base: str | IndependentVariables | Dataset, model: Model) -> 
     return IndependentVariables.of_biases(model)
 
 
-def check_base(base: Any) -> None:
+def check_base(base: object) -> None:
     """Raise unless `base` names independent variables."""
     if isinstance(base, Dataset | IndependentVariables) or (isinstance(base, str) and base in ("uniform", "biases")):
         return

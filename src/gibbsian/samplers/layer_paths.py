@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import layer_kernels, library_of, twin
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.models.family import Model, StackParts, Units
+from gibbsian.models.base import Family, Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily, top_of
-from gibbsian.models.layers.units import idle_means, mean_values, refused, spread, states_of, values_of
+from gibbsian.models.layers.units import codes_of, idle_means, mean_values, refused, spread
 from gibbsian.resources import require_memory, spans
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.block_gibbs import BlockGibbs
@@ -106,13 +107,13 @@ def filled_values(layer: Units, data: Dataset, numbers: np.ndarray) -> np.ndarra
     """Return the values of some states, with the mean of the column in missing cells: base rates stay as they are."""
     states = data.states[numbers]
     if data.missing is None:
-        return values_of(layer, states)
+        return np.asarray(layer.encode(states), np.float64)
     missing = data.missing[numbers]
-    values = values_of(layer, np.where(missing, states.dtype.type(0), states))
+    values = layer.encode(np.where(missing, states.dtype.type(0), states))
     return np.where(spread(layer, missing), mean_values(layer, data), values)
 
 
-def as_independent(base: Any, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
+def as_independent(base: object, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
     """Return the independent units of a name, of data, or as given."""
     if isinstance(base, IndependentUnits):
         widths = [layer.width for layer in stack.family.layers]
@@ -130,7 +131,7 @@ def as_independent(base: Any, stack: Model[StackFamily], rng: RandomState = None
     )
 
 
-def layer_path(model: Model[Any], base: Any = "chains", summed: str = "auto", rng: RandomState = None) -> LayerPath:
+def layer_path(model: Model[Any], base: object = "chains", summed: str = "auto", rng: RandomState = None) -> LayerPath:
     """Return the path of inverse temperatures from independent units to a machine in layers.
 
     Parameters
@@ -193,11 +194,11 @@ class PathUnits:
         """The columns of each layer of both sides, side by side."""
         return [spans(self.family.layers[place].width for place in side) for side in self.family.sides]
 
-    def split(self, columns: Any, side: int) -> list[Any]:
+    def split(self, columns: Tensor, side: int) -> list[Tensor]:
         """Return the columns of each layer of a side."""
         return [columns[:, at] for at in self.columns[side]]
 
-    def offsets(self, place: int, beta: Any) -> Any:
+    def offsets(self, place: int, beta: Tensor) -> Tensor:
         """Return the fields of a layer before its neighbours' part."""
         return (1.0 - beta) * self.base[place] + beta * self.parts.biases[place]
 
@@ -206,11 +207,11 @@ class PathUnits:
         places = self.family.sides[self.walked]
         return _beside([self.family.layers[at].draw(np.tile(self.base[at], (n_rows, 1)), rng) for at in places])
 
-    def features(self, x: Any) -> Any:
+    def features(self, x: Tensor) -> Any:
         """Return the inputs of the side that is summed out."""
         return self._inputs(1 - self.walked, self.split(x, self.walked))
 
-    def log_weights(self, x: Any, features: Any, place: Any) -> Any:
+    def log_weights(self, x: Tensor, features: Tensor, place: Any) -> Any:
         """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
         family, summed = self.family, 1 - self.walked
         total = layer_kernels(x).dot(x, _beside([self.offsets(at, place) for at in family.sides[self.walked]]))
@@ -218,7 +219,7 @@ class PathUnits:
             total = total + family.layers[at].log_normaliser(self.offsets(at, place) + place * own)
         return total
 
-    def add_growth(self, sums: Any, x: Any, features: Any, ends: tuple[Any, Any]) -> None:
+    def add_growth(self, sums: Any, x: Tensor, features: Tensor, ends: tuple[Any, Any]) -> None:
         """Add to the sums of rows by how much their log-weights grow from one inverse temperature to another."""
         layers, kernels = self.family.layers, layer_kernels(x)
         if len(layers) == 2 and kernels.grows(layers[1 - self.walked], x):
@@ -230,23 +231,23 @@ class PathUnits:
         sums += self.log_weights(x, features, after)
         sums -= self.log_weights(x, features, before)
 
-    def step(self, features: Any, place: Any, rng: Any) -> Any:
+    def step(self, features: Tensor, place: Any, rng: np.random.Generator) -> Any:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
         summed = self._draw(1 - self.walked, features, place, rng)
         return self._draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), place, rng)
 
-    def _inputs(self, side: int, others: list[Any]) -> Any:
+    def _inputs(self, side: int, others: list[Tensor]) -> Tensor:
         values = self.family.spread_side(1 - side, others)
         return _beside([self.family.inputs(self.parts, place, values) for place in self.family.sides[side]])
 
-    def _draw(self, side: int, inputs: Any, beta: Any, rng: Any) -> Any:
+    def _draw(self, side: int, inputs: Tensor, beta: Tensor, rng: np.random.Generator) -> Tensor:
         layers, draw = self.family.layers, layer_kernels(inputs).draw_along
         each = zip(self.family.sides[side], self.split(inputs, side), strict=True)
         biases = self.parts.biases
         return _beside([draw(layers[at], own, biases[at], self.base[at], beta, rng) for at, own in each])
 
 
-def _beside(parts: list[Any]) -> Any:
+def _beside(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else library_of(parts[0]).concatenate(parts, -1)
 
 
@@ -266,7 +267,7 @@ class LayerPath(SteppedPath):
         The side that is summed out; walkers have values of the other.
     """
 
-    model: Model[Any]
+    model: Model[Family]
     stack: Model[StackFamily]
     base: IndependentUnits
     summed: str = "hidden"
@@ -334,13 +335,15 @@ class LayerPath(SteppedPath):
         return [self.stack.family.layers[place] for place in self.stack.family.sides[0]]
 
     def encode(self, states: np.ndarray) -> list[np.ndarray]:
-        """Return the values of the even layers in states of these."""
+        """Return the values of the even layers in rows of codes of these."""
         places = spans(layer.n_units for layer in self._even)
-        return [values_of(layer, states[:, at]) for layer, at in zip(self._even, places, strict=True)]
+        return [
+            np.asarray(layer.encode(states[:, at]), np.float64) for layer, at in zip(self._even, places, strict=True)
+        ]
 
     def decode(self, even: Sequence[np.ndarray]) -> np.ndarray:
-        """Return states of the even layers."""
-        return np.hstack([states_of(layer, part) for layer, part in zip(self._even, even, strict=True)])
+        """Return rows of codes of the even layers."""
+        return np.hstack([codes_of(layer, part) for layer, part in zip(self._even, even, strict=True)])
 
     def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return values of walkers at states of the even layers, or drawn given them."""
@@ -357,7 +360,7 @@ class LayerPath(SteppedPath):
             parts = units.family.draw_side(self.stack.parts, 0, units.family.spread_side(1, parts), rng)[::2]
         return self.decode(parts)
 
-    def check_states(self, states: Any, what: str) -> np.ndarray:
+    def check_states(self, states: Tensor, what: str) -> np.ndarray:
         """Return states as an array, or say why the even layers do not have them."""
         given, n_units = np.asarray(states), sum(layer.n_units for layer in self._even)
         if given.ndim != 2 or given.shape[1] != n_units:

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.models.family import Layered
+from gibbsian.models.base import Family, Layered, Model, keeps
 
 # Walkers that step as rows of a matrix are moved in this many groups, of this many at least; a group has a random
 # stream of its own, so that results do not depend on the number of threads.
@@ -31,7 +32,7 @@ class Path(ABC):
     moves them in place.
     """
 
-    model: Any
+    model: Model[Family]
     # Names of ways to start at the model, other than states and data.
     known_starts: ClassVar[tuple[str, ...]] = ("tempering", "gibbs", "exact")
 
@@ -109,7 +110,7 @@ class Path(ABC):
 
     # -- states of the model, to start the way back -------------------------------------------------------------------
     @abstractmethod
-    def check_states(self, states: Any, what: str) -> np.ndarray:
+    def check_states(self, states: Tensor, what: str) -> np.ndarray:
         """Return states as an array, or say why the model does not have them."""
 
     @abstractmethod
@@ -133,7 +134,7 @@ class Path(ABC):
                     "is not known", f"use {known}, states or a Dataset", argument="samples", value=start
                 )
             return start
-        if _is_data(start):
+        if isinstance(start, Dataset):
             self.rows_of(start, np.arange(1))
             return start
         return self.check_states(start, "samples")
@@ -144,14 +145,10 @@ class Path(ABC):
             if start == "exact":
                 return self.exact_draws(n_walkers, rng), f"{n_walkers} exact draws"
             return self.chains(n_walkers, rng, burn_in)
-        if _is_data(start):
+        if isinstance(start, Dataset):
             numbers = rng.choice(len(start.weights), n_walkers, p=start.weights / start.weights.sum())
             return self.rows_of(start, numbers), f"{n_walkers} rows of the data"
         return start, f"the {len(start)} states given"
-
-
-def _is_data(start: Any) -> bool:
-    return hasattr(start, "weights")
 
 
 @dataclass
@@ -253,11 +250,11 @@ def _groups(n_walkers: int) -> list[slice]:
     return [slice(*ends) for ends in pairwise([*starts, n_walkers])]
 
 
-def as_path(model: Any, rng: np.random.Generator) -> Path:
+def as_path(model: Path | Model[Any], rng: np.random.Generator) -> Path:
     """Return a path as it is, and for a model the one from independent variables to it."""
     if isinstance(model, Path):
         return model
-    if isinstance(model.family, Layered):
+    if keeps(model.family, Layered):
         from gibbsian.samplers.layer_paths import layer_path
 
         return layer_path(model, rng=rng)

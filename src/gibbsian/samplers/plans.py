@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from gibbsian.backends.device import here, twin
 from gibbsian.backends.parallel import in_slices
-from gibbsian.models.base import Model
+from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.samplers.base import ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
 
@@ -26,7 +26,7 @@ class SweepPlan(NamedTuple):
     Parameters
     ----------
     codes : ndarray of int8, shape (n_chains, n_variables)
-        The states as codes; the kernel changes them.
+        The states; the kernel changes them.
     streams : ndarray of uint64, shape (n_chains, 4)
         The chains' streams; the kernel advances them.
     sites : ndarray of int
@@ -44,16 +44,16 @@ class SweepPlan(NamedTuple):
     random_scan: bool
 
     @classmethod
-    def of(cls, model: Model, sampler: Gibbs, state: ChainState) -> Self:
+    def of(cls, model: Model[DiscreteFamily], sampler: Gibbs, state: ChainState) -> Self:
         """Read the plan off a sampler: the order of the variables, that of the graph's colours, or none."""
         common = state.clamped.ndim == 1
         sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
-        codes = np.array(model.domain.to_codes(state.states))
         held = None if common else state.clamped
-        return cls(codes, state.streams.copy(), sampler.visits(model.graph, sites), held, sampler.random_scan)
+        order, copies = sampler.visits(model.family.graph, sites), (state.states.copy(), state.streams.copy())
+        return cls(*copies, order, held, sampler.random_scan)
 
     def run_there(
-        self, name: str, bind: Callable[..., Any], model: Model, state: ChainState, n_sweeps: int
+        self, name: str, bind: Callable[..., object], model: Model[DiscreteFamily], state: ChainState, n_sweeps: int
     ) -> tuple[ChainState, SweepInfo] | None:
         """Sweep the chains colour by colour with a twin; None on the CPU, or where every update picks its variable.
 
@@ -61,13 +61,13 @@ class SweepPlan(NamedTuple):
         """
         if self.random_scan or (twins := twin(name)) is None:
             return None
-        order, cuts = by_rank(model.graph.colouring[self.sites])
+        order, cuts = by_rank(model.family.graph.colouring[self.sites])
         key = (here(), self.sites.tobytes())
         sweep = twin("repeated").kept(model, key, lambda: bind(twins, self.sites[order], cuts))
         return self._done(sweep(self.codes, self.streams, self.held, n_sweeps), model, state, n_sweeps)
 
     def run(
-        self, sweep: Callable[..., int], model: Model, state: ChainState, n_sweeps: int, group: int
+        self, sweep: Callable[..., int], model: Model[Family], state: ChainState, n_sweeps: int, group: int
     ) -> tuple[ChainState, SweepInfo]:
         """Sweep the chains, `group` of them side by side, and return where they are and what happened.
 
@@ -83,8 +83,9 @@ class SweepPlan(NamedTuple):
         )
         return self._done(int(sum(changes)), model, state, n_sweeps)
 
-    def _done(self, n_changes: int, model: Model, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+    def _done(
+        self, n_changes: int, model: Model[Family], state: ChainState, n_sweeps: int
+    ) -> tuple[ChainState, SweepInfo]:
         n_free = self.codes.size - np.count_nonzero(np.broadcast_to(state.clamped, self.codes.shape))
         info = SweepInfo(n_changes / max(1, int(n_free) * n_sweeps), n_sweeps)
-        states = model.domain.from_codes(self.codes)
-        return ChainState(states, self.streams, state.clamped, state.n_sweeps + n_sweeps), info
+        return ChainState(self.codes, self.streams, state.clamped, state.n_sweeps + n_sweeps), info

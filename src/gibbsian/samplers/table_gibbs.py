@@ -1,29 +1,25 @@
-"""Gibbs sampling of models made of tables."""
+"""Gibbs sampling of tables, and of families that can be written out as tables."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba import table_gibbs as kernels
 from gibbsian.backends.table_entries import Entries
-from gibbsian.models.base import Model
-from gibbsian.models.potts import PottsModel
-from gibbsian.models.tables import MarkovRandomField
+from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.families.potentials import PotentialsFamily
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.samplers.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs, once_a_model
 from gibbsian.samplers.plans import SweepPlan
 
 
-@SWEEPS.register("markov-random-field")
-@SWEEPS.register("potts")
+@SWEEPS.register("tables")
 def table_sweeps(
-    model: MarkovRandomField | PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int
+    model: Model[TablesFamily], sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a model of tables; a chromatic one visits the colours of its graph in turn."""
-    plan = SweepPlan.of(model, sampler, state)
-    sizes = model.cardinalities
+    """Run any Gibbs sampler on tables; a chromatic one visits the colours of their graph in turn."""
+    plan, sizes = SweepPlan.of(model, sampler, state), np.array(model.variables.sizes)
     done = plan.run_there(
         "table_gibbs", lambda twins, *groups: twins.sweeps(*_tables_of(model), sizes, *groups), model, state, n_sweeps
     )
@@ -37,38 +33,50 @@ def table_sweeps(
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)
 
 
-@SWEEPS.register("exponential-family")
-def factor_sweeps(model: Model, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a model of factors, by their tables."""
-    return table_sweeps(_as_tables(model), sampler, state, n_sweeps)
+@SWEEPS.register("potentials")
+def potential_sweeps(
+    model: Model[PotentialsFamily], sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on potentials, by their tables."""
+    return table_sweeps(_entries_of(model), sampler, state, n_sweeps)
 
 
 @once_a_model
-def _as_tables(model: Model) -> MarkovRandomField:
-    tables = {factor.nodes: factor.table for factor in model.factors().factors}
-    return MarkovRandomField.build(tables, model.n_variables, model.domain)
+def _entries_of(model: Model[PotentialsFamily]) -> Model[TablesFamily]:
+    return Model(model.family.tables, model.family.entries(model.theta))
 
 
-def _tables_of(model: Any) -> tuple[np.ndarray, Entries]:
-    """The tables of each variable: those of a Potts model turned to the variable that is drawn."""
-    if hasattr(model, "oriented"):
-        return _oriented_tables(model)
-    return model.theta, model.layout.entries
+@SWEEPS.register("full-span")
+def factor_sweeps(
+    model: Model[DiscreteFamily], sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a distribution that is a product of factors, by their tables."""
+    return table_sweeps(_factors_of(model), sampler, state, n_sweeps)
 
 
-def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
-    """Each variable has its biases and a block of rows for each neighbour; its own values stand side by side."""
-    n = model.n_variables
-    orientation = model.layout.orientation
-    indptr, heads, _ = model.graph.csr
-    degrees = np.diff(indptr)
-    biases = model.layout.offsets[: n + 1]
-    pointers = indptr + np.arange(n + 1)
+@once_a_model
+def _factors_of(model: Model[DiscreteFamily]) -> Model[TablesFamily]:
+    factors = model.family.factors(model.theta).factors
+    return TablesFamily.model({factor.nodes: factor.table for factor in factors}, model.variables)
+
+
+@once_a_model
+def _tables_of(model: Model[TablesFamily]) -> tuple[np.ndarray, Entries]:
+    """Return the tables of each variable: those of a Potts family turned to the variable that is drawn.
+
+    There each variable has its biases and a block of rows for each neighbour; its own values stand side by side.
+    """
+    family = model.family
+    if not family.is_potts:
+        return model.theta, family.entries_of_variables
+    indptr, heads, _ = family.graph.csr
+    biases, orientation = family.offsets[: family.n_singles + 1], family.orientation
+    pointers = indptr + np.arange(indptr.size)
     is_bias = np.zeros(pointers[-1], bool)
     is_bias[pointers[:-1]] = True
     bases = np.empty(pointers[-1], np.int64)
     bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + orientation.starts[:-1]
-    tables = np.concatenate([model.theta[: biases[-1]], model.oriented])
+    tables = np.concatenate([model.theta[: biases[-1]], orientation.of(model.theta[biases[-1] :])])
     other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
-    others = other_pointers, heads, np.repeat(orientation.widths, degrees)
+    others = other_pointers, heads, np.repeat(orientation.widths, np.diff(indptr))
     return tables, Entries(pointers, bases, np.ones_like(bases), *others)

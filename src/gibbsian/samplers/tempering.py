@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
+from gibbsian.settings import check_whole_number
 
 # Chains and steps of a round in which the places are moved.
 PILOT_CHAINS, PILOT_STEPS = 50, 100

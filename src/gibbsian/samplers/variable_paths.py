@@ -1,6 +1,6 @@
 """The path of inverse temperatures from independent variables to a model, as the kernels want it.
 
-Pairwise models of two values go as spins, every other model as its tables of factors.
+Pairs of two-valued variables go as spins, every other model as its tables of factors.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Tensor
 from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
-from gibbsian.models.pairwise import PairwiseModel
-from gibbsian.models.states import checked_states
 from gibbsian.resources import require_memory
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.base import draw
@@ -68,20 +66,19 @@ class VariablePath(Path):
         sent to another process as its source, and compiled there once more.)
     terms : NamedTuple of arrays
         What the kernel knows of the path.
-    low, gap : int
-        A code c is the number ``low + gap * c`` in the kernel.
+    of_spins : bool
+        Whether the kernel takes spins in the place of codes.
     constant : float
         What the kernel leaves out of ``log f - log p_0``.
     summed : ndarray of bool
         The variables that are summed out.
     """
 
-    model: Any
+    model: Model[Any]
     base: IndependentVariables
     kernel: str
     terms: Any
-    low: int
-    gap: int
+    of_spins: bool
     constant: float
     summed: np.ndarray
     _bound: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -106,21 +103,22 @@ class VariablePath(Path):
 
     def from_states(self, states: np.ndarray, rng: np.random.Generator) -> Walkers:
         """Put a walker at each state."""
-        return Walkers(self.model.domain.to_codes(states).copy(), chain_streams(rng, len(states)))
+        return Walkers(self.model.variables.codes_of(states).copy(), chain_streams(rng, len(states)))
 
     def states_of(self, walkers: Walkers) -> np.ndarray:
         """Return the walkers' states."""
-        return self.model.domain.from_codes(walkers.codes)
+        return self.model.variables.rows_of(walkers.codes)
 
     def walk(self, walkers: Walkers, places: np.ndarray) -> np.ndarray:
         """Move walkers through the inverse temperatures; falling ones make the sweeps in the reverse order."""
         codes, backwards = walkers.codes, bool(places[-1] < places[0])
         increases = np.full(len(codes), (places[-1] - places[0]) * self.constant)
-        numbers = codes * np.int8(self.gap) + np.int8(self.low)
+        numbers = 2 * codes - 1 if self.of_spins else codes
         for first in range(0, places.size - 1, TEMPERATURES_A_CALL):
             piece = places[first : first + TEMPERATURES_A_CALL + 1]
             increases += self._walked(numbers, walkers.streams, piece, backwards)
-        codes[:] = (numbers - np.int8(self.low)) // np.int8(self.gap)
+        if self.of_spins:
+            codes[:] = numbers > 0
         return increases
 
     def _walked(self, numbers: np.ndarray, streams: np.ndarray, places: np.ndarray, backwards: bool) -> np.ndarray:
@@ -164,13 +162,13 @@ class VariablePath(Path):
 
     def _groups(self, backwards: bool) -> tuple[np.ndarray, np.ndarray]:
         """Sites by colours, the summed-out ones as the first group, and where each group begins and ends."""
-        colours = self.model.graph.colouring
+        colours = self.model.family.graph.colouring
         rank = np.where(self.summed, -colours.size, -colours if backwards else colours)
         return by_rank(rank)
 
-    def check_states(self, states: Any, what: str) -> np.ndarray:
+    def check_states(self, states: Tensor, what: str) -> np.ndarray:
         """Return states as an array, or say why the model does not have them."""
-        return checked_states(self.model, states, what)
+        return self.model.variables.checked(states, what)
 
     def rows_of(self, data: Dataset, numbers: np.ndarray) -> np.ndarray:
         """Return some of the data's states, which must be complete."""
@@ -184,7 +182,7 @@ class VariablePath(Path):
 
 
 def variable_path(
-    model: Any, base: str | IndependentVariables | Dataset = "biases", marginalise: bool = False
+    model: Model[Any], base: str | IndependentVariables | Dataset = "biases", marginalise: bool = False
 ) -> VariablePath:
     """Return the path of inverse temperatures from independent variables to a model.
 
@@ -202,36 +200,36 @@ def variable_path(
     Examples
     --------
     >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> path = gb.samplers.variable_path(model, base="uniform", marginalise=True)
     >>> run = gb.samplers.Annealing(betas=1000).forward(path, rng=0)
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
-    summed = variables_to_sum_out(model.graph) if marginalise else np.zeros(model.n_variables, bool)
+    summed = variables_to_sum_out(model.family.graph) if marginalise else np.zeros(model.n_variables, bool)
     independent = as_independent(base, model)
     path = _spin_path if is_ising(model.family) else _table_path
     return path(model, independent, summed)
 
 
-def _table_path(model: Model, base: IndependentVariables, summed: np.ndarray) -> VariablePath:
-    factors = model.factors()
+def _table_path(model: Model[DiscreteFamily], base: IndependentVariables, summed: np.ndarray) -> VariablePath:
+    factors = model.family.factors(model.theta)
     cells = sum(factor.table.size for factor in factors.factors)
     require_memory(8.0 * cells, f"the tables of {len(factors.factors)} factors", "use a model with smaller factors")
-    return VariablePath(model, base, "anneal_codes", _table_terms(factors, base, summed), 0, 1, 0.0, summed)
+    return VariablePath(model, base, "anneal_codes", _table_terms(factors, base, summed), False, 0.0, summed)
 
 
-def _spin_path(model: PairwiseModel, base: IndependentVariables, summed: np.ndarray) -> VariablePath:
-    spin, constant = model.to_domain(SPIN)
+def _spin_path(model: Model[Any], base: IndependentVariables, summed: np.ndarray) -> VariablePath:
+    graph, fields, couplings, constant = model.family.ising(model.theta)
     half_log_odds = 0.5 * np.diff(base.log_probabilities.reshape(-1, 2), axis=1).ravel()
-    indptr, heads, edges = model.graph.csr
-    tails = np.repeat(np.arange(model.n_variables), model.graph.degrees)
+    indptr, heads, edges = graph.csr
+    tails = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     order = np.lexsort((summed[heads], tails))
-    kept_end = indptr[:-1] + np.bincount(tails, ~summed[heads], minlength=model.n_variables).astype(np.int64)
-    graph = (indptr, kept_end, heads[order], spin.couplings[edges[order]])
-    terms = kernels.SpinPath(spin.biases, half_log_odds, summed, *graph)
+    kept_end = indptr[:-1] + np.bincount(tails, ~summed[heads], minlength=graph.n_nodes).astype(np.int64)
+    neighbours = (indptr, kept_end, heads[order], couplings[edges[order]])
+    terms = kernels.SpinPath(fields, half_log_odds, summed, *neighbours)
     constant += float(np.logaddexp(half_log_odds, -half_log_odds).sum())
-    return VariablePath(model, base, "anneal_spins", terms, SPIN.low, SPIN.gap, constant, summed)
+    return VariablePath(model, base, "anneal_spins", terms, True, constant, summed)
 
 
 def _table_terms(factors: FactorGraph, base: IndependentVariables, summed: np.ndarray) -> kernels.TablePath:

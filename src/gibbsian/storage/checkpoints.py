@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
 from gibbsian.expectations.base import Rebuilt
+from gibbsian.learners.base import Learner
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.result import Trace
 from gibbsian.learners.run import Run
+from gibbsian.models.base import Family, Model
 from gibbsian.models.file_parts import LARGEST, refuse
-from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers import Outcome, StepInfo
+from gibbsian.storage.codings import Header
 from gibbsian.storage.container import read_tensors, reading, target_of, write_tensors
-from gibbsian.storage.schema import ENDING, check_checkpoint
+from gibbsian.storage.schema import OUTCOMES, check_checkpoint
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Checkpoint(Callback):
         history = {name: tensors.pop(f"history.{name}").tolist() for name in header["history"]}
         with reading(self.path):
             progress = unpack(run.state.progress, tensors)
-            last = _last_step(trace, header["ending"], float(tensors["noise"][0]))
+            last = _last_step(trace, header["outcome"], float(tensors["noise"][0]))
             run.resume(run.learner.restored(run.state, progress), trace, history, last)
             run.fitted()  # which refuses parameters that are not its own
 
@@ -88,7 +92,7 @@ class Checkpoint(Callback):
 
     def on_end(self, run: Run) -> None:
         """Write what a run that was stopped has."""
-        if run.stopped:
+        if run.interrupted:
             self._save(run)
 
     def _save(self, run: Run) -> None:
@@ -97,21 +101,35 @@ class Checkpoint(Callback):
             "fingerprint": self._fingerprint,
             "details": list(run.trace.details),
             "history": list(run.history),
-            "ending": {} if last is None else {name: getattr(last, name) for name in ENDING},
+            "outcome": written_outcome(None if last is None else last.outcome),
         }
         history = {f"history.{name}": np.asarray(values, np.float64) for name, values in run.history.items()}
         story = {"trace": run.trace.to_array(), "noise": np.array([0.0 if last is None else last.noise]), **history}
         write_tensors(self.path, "checkpoint", header, {**story, **pack(run.state.progress)})
 
 
-def _last_step(trace: Trace, ending: dict[str, Any], noise: float) -> StepInfo | None:
+def written_outcome(outcome: Outcome | None) -> dict[str, str]:
+    """Return an outcome as a header keeps it."""
+    kind = next((name for name, kind in OUTCOMES.items() if isinstance(outcome, kind)), "")
+    return {"kind": kind, "reason": "", "hint": "", **(vars(outcome) if outcome else {})}
+
+
+def read_outcome(header: Header) -> Outcome | None:
+    """Return an outcome from a header."""
+    if not header["kind"]:
+        return None
+    kind = OUTCOMES[header["kind"]]
+    return kind(**{part.name: header[part.name] for part in dataclasses.fields(kind)})
+
+
+def _last_step(trace: Trace, outcome: Header, noise: float) -> StepInfo | None:
     """Return the last step of the run that wrote a checkpoint; None before the first."""
     if not trace.rows:
         return None
     last = dict(zip(trace.columns, trace.rows[-1], strict=True))
     details = {name: last[name] for name in trace.details}
     figures = last["value"], last["gradient_norm"], last["step_size"], int(last["evaluations"])
-    return StepInfo(*figures, noise=noise, details=details, **ending)
+    return StepInfo(*figures, noise, read_outcome(outcome), details)
 
 
 def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
@@ -119,15 +137,15 @@ def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
     return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
-def fingerprint(learner: Any, model: Any, data: Any) -> str:
+def fingerprint(learner: Learner, model: Model[Family], data: Rows) -> str:
     """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
     digest = hashlib.sha256(repr(learner).encode())
-    for part in (model, getattr(data, "identity", data)):
+    for part in (model, data.identity):
         _take_up(digest, part)
     return digest.hexdigest()
 
 
-def _take_up(digest: Any, part: Any) -> None:
+def _take_up(digest: hashlib._Hash, part: object) -> None:
     """Add arrays by their bytes, structures part by part, and the rest as it is written."""
     if isinstance(part, np.ndarray):
         digest.update(np.ascontiguousarray(part).tobytes())
@@ -141,7 +159,7 @@ def _take_up(digest: Any, part: Any) -> None:
         digest.update(repr(part).encode())
 
 
-def pack(progress: Any, prefix: str = "progress") -> dict[str, np.ndarray]:
+def pack(progress: object, prefix: str = "progress") -> dict[str, np.ndarray]:
     """Lay out a nested structure of arrays and numbers (dataclasses, tuples) as named arrays.
 
     Examples
@@ -192,7 +210,7 @@ def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress
     return tuple(rebuilt.values())
 
 
-def _parts(value: Any) -> dict[str, Any] | None:
+def _parts(value: object) -> dict[str, object] | None:
     """Return the named parts of a dataclass or tuple; None for a leaf."""
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}

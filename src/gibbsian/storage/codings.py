@@ -9,7 +9,7 @@ from gibbsian.data.rules import Columns, OneHot, Shares, Threshold
 from gibbsian.domain import DOMAINS, AnyCoding, Categories, CategoryCoding, Coding, Continuum, RealCoding, Reals
 from gibbsian.models.file_parts import COUNT, LABEL, NUMBER, TEXT, Listed, Plain, Record
 
-Header = dict[str, Any]
+Header = dict[str, Any]  # of a JSON text, checked by the declarations below
 
 _RULE = Record(
     {
@@ -67,18 +67,19 @@ def read_coding(written: Header | None) -> AnyCoding | None:
     return CategoryCoding(labels, domain, rule)
 
 
-def _written_rule(rule: Threshold | OneHot | Shares | Columns) -> Header:
+def _written_rule(rule: object) -> Header:
     if isinstance(rule, Threshold):
         return {"threshold": float(rule.threshold)}
     if isinstance(rule, Columns):
-        return {"columns": {name: float(cut.threshold) for name, cut in rule.declared.items()}}
+        cuts = {name: cut for name, cut in rule.declared.items() if isinstance(cut, Threshold)}
+        return {"columns": {name: float(cut.threshold) for name, cut in cuts.items()}}
     if isinstance(rule, OneHot):
         groups = rule.groups
         return {"one_hot": groups if isinstance(groups, str) else {str(k): list(v) for k, v in groups.items()}}
     return {"shares": True}
 
 
-def _read_rule(written: Header | None) -> Any:
+def _read_rule(written: Header | None) -> Threshold | Columns | OneHot | Shares | None:
     if written is None:
         return None
     if "threshold" in written:

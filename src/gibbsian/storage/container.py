@@ -7,14 +7,17 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.errors import FileFormatError, GibbsianError, StorageError, TooExpensiveError
 from gibbsian.resources import require_memory
+
+if TYPE_CHECKING:
+    from safetensors import safe_open
 
 # The version that is written and read.
 FORMAT_VERSION = 1
@@ -45,7 +48,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def written_atomically(path: str | os.PathLike[str]) -> Iterator[Any]:
+def written_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Give a file to write to that takes its place when the block has ended, and is gone where it has failed."""
     path = target_of(path)
     temporary = None
@@ -90,7 +93,7 @@ def _umask() -> int:
 def write_tensors(
     path: str | os.PathLike[str],
     kind: str,
-    header: dict[str, Any],
+    header: Mapping[str, object],
     tensors: dict[str, np.ndarray],
 ) -> None:
     """Write arrays with a JSON header.
@@ -165,7 +168,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[safe_open]:
     from safetensors import SafetensorError, safe_open
 
     if not os.path.isfile(path):
@@ -194,7 +197,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
 
 
-def _checked_header(path: Path, file: Any) -> dict[str, Any]:
+def _checked_header(path: Path, file: safe_open) -> dict[str, Any]:
     metadata = file.metadata() or {}
     if _HEADER not in metadata:
         raise FileFormatError(f"{path} is a safetensors file but was not written by gibbsian")
@@ -214,7 +217,7 @@ def _checked_header(path: Path, file: Any) -> dict[str, Any]:
     return header
 
 
-def _check_depth(header: Any) -> None:
+def _check_depth(header: object) -> None:
     """Refuse lists within lists without end, which no file of ours holds."""
     level = [header]
     for _ in range(MOST_LEVELS):
@@ -224,7 +227,7 @@ def _check_depth(header: Any) -> None:
         raise ValueError("nested too deeply")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Write NumPy scalars as the plain numbers they are."""
     if isinstance(value, np.generic):
         return value.item()

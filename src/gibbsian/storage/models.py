@@ -1,4 +1,4 @@
-"""Model files: one kind for each model, all with the coding, the names and the story of the fit."""
+"""Model files: the family and theta, with the coding, the names and the story of the fit."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from gibbsian.diagnostics import DataMoments
-from gibbsian.domain import REALS, AnyCoding, AnyDomain
+from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import Trace
-from gibbsian.models.family import FAMILIES, Constrained, Model, Parts
+from gibbsian.models.base import FAMILIES, Array, Constrained, Family, Model, Parts, keeps
 from gibbsian.models.file_parts import refuse
-from gibbsian.models.variables import variables_of
-from gibbsian.storage.codings import read_coding, written_coding
+from gibbsian.models.variables import Variables, variables_of
+from gibbsian.storage.codings import Header, read_coding, written_coding
 from gibbsian.storage.container import read_tensors, reading, write_tensors
-from gibbsian.storage.schema import check_same, check_whole, kind_of, kinds, within
+from gibbsian.storage.schema import check_same, check_whole, within
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StoredModel:
     Parameters
     ----------
     model : Model
-        The distribution, of any family in `FAMILIES` or kind in `MODELS`.
+        The distribution, of any family in `FAMILIES`.
     coding : Coding, CategoryCoding or None
         How its values are written; None for real numbers.
     names : tuple of str
@@ -56,17 +56,17 @@ class StoredModel:
     ('x0', 'x1')
     """
 
-    model: Any
+    model: Model[Family]
     coding: AnyCoding | None
     names: tuple[str, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     trace: Trace = field(default_factory=Trace)
     moments: DataMoments | None = None
-    history: dict[str, np.ndarray] = field(default_factory=dict)
+    history: dict[str, Array] = field(default_factory=dict)
     estimator: str = ""
     parts: tuple[StoredModel, ...] = ()
-    carry: dict[str, np.ndarray] = field(default_factory=dict)
+    carry: dict[str, Array] = field(default_factory=dict)
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -77,7 +77,7 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     >>> import tempfile, pathlib, gibbsian as gb
     >>> from gibbsian.storage import StoredModel, read_model, write_model
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> write_model(path, StoredModel(model, gb.domain.as_coding("spin"), ("a", "b")))
     >>> read_model(path).coding.name
     'spin'
@@ -86,15 +86,13 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     write_tensors(path, header.pop("kind"), header, tensors)
 
 
-def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _written(stored: StoredModel) -> tuple[Header, dict[str, Array]]:
     """Return a model as header and arrays, those of its parts after its own."""
-    family = type(stored.model.family)
-    kind = family.registered_name
-    if kind not in kinds() or kind_of(kind) is not family:
-        raise ArgumentError(f"a {family.__name__} cannot be written to a file", "register the family")
-    structure, arrays, *_ = stored.model.family.to_parts()
-    if kind in FAMILIES:
-        arrays = {**arrays, "theta": stored.model.theta}
+    family = stored.model.family
+    kind = FAMILIES.name_for(family)
+    if not kind or FAMILIES.factory(kind) is not type(family):
+        raise ArgumentError(f"a {type(family).__name__} cannot be written to a file", "register the family")
+    structure, arrays, _ = family.to_parts()
     parts = [_written(part) for part in stored.parts]
     header = {
         "kind": kind,
@@ -108,7 +106,8 @@ def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]
         "details": list(stored.trace.details),
         "history": list(stored.history),
     }
-    tensors = {**{f"model.{name}": array for name, array in arrays.items()}, "trace": stored.trace.to_array()}
+    tensors = {f"model.{name}": array for name, array in {**arrays, "theta": stored.model.theta}.items()}
+    tensors["trace"] = stored.trace.to_array()
     tensors |= {f"history.{name}": np.asarray(values) for name, values in stored.history.items()}
     tensors |= {f"carry.{name}": array for name, array in stored.carry.items()}
     if stored.moments is not None:
@@ -129,20 +128,20 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         ...
     gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
     """
-    header, tensors = read_tensors(path, kinds())
+    header, tensors = read_tensors(path, tuple(FAMILIES))
     with reading(path):
         check_whole(header, tensors)
         return _rebuilt(header, tensors)
 
 
-def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredModel:
-    coding = read_coding(header["coding"])
+def _rebuilt(header: Header, tensors: dict[str, Array]) -> StoredModel:
+    coding, names = read_coding(header["coding"]), tuple(header["names"])
     parts = tuple(_rebuilt(part, within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"]))
-    domain = None if coding is None else coding.domain
+    variables = Variables.reals(len(names)) if coding is None else variables_of(coding.domain, len(names))
     return StoredModel(
-        _model(header, within(tensors, "model."), domain, tuple(part.model for part in parts)),
+        _model(header, within(tensors, "model."), variables, tuple(part.model for part in parts)),
         coding,
-        tuple(header["names"]),
+        names,
         header["settings"],
         header["provenance"],
         Trace.from_array(tensors["trace"], header["details"]),
@@ -155,21 +154,15 @@ def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredMo
 
 
 def _model(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], domain: AnyDomain | None, models: tuple[Any, ...]
-) -> Any:
-    """Build a model, which must have as many columns as there are names, and be what the file says."""
-    kind, structure, n_columns = kind_of(header["kind"]), header["structure"], len(header["names"])
-    if header["kind"] in FAMILIES:
-        theta, others = arrays["theta"], {name: array for name, array in arrays.items() if name != "theta"}
-        family = kind.from_parts(Parts(structure, others, models), variables_of(domain or REALS, n_columns))
-        if isinstance(family, Constrained):
-            family.require_distribution(theta)
-        check_same(family.to_parts(), structure, others)
-        return Model(family, theta)
-    model = kind.from_parts(structure, arrays, domain)
-    if model.n_variables != n_columns + structure.get("n_hidden", 0):
-        refuse("names", f"has {n_columns} entries, but the model has {model.n_variables} variables")
-    if not structure.get("n_hidden") and getattr(model, "domain", domain) != (domain or REALS):
+    header: Header, arrays: dict[str, Array], variables: Variables, models: tuple[Model[Family], ...]
+) -> Model[Family]:
+    """Build a model, which must have the columns that the coding says, and be what the file says."""
+    theta, structure = arrays.pop("theta"), header["structure"]
+    kind: Any = FAMILIES.factory(header["kind"])
+    family = kind.from_parts(Parts(structure, arrays, models), variables)
+    if family.variables.sizes[: len(family.variables) - family.n_hidden] != variables.sizes:
         refuse("coding", "has other values than the model")
-    check_same(model.to_parts(), structure, arrays)
-    return model
+    if keeps(family, Constrained):
+        family.require_distribution(theta)
+    check_same(family.to_parts(), structure, arrays)
+    return Model(family, theta)

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 
 from gibbsian.learners.result import COLUMNS
-from gibbsian.models.base import MODELS
-from gibbsian.models.family import FAMILIES
+from gibbsian.models.base import FAMILIES, Array, Parts
 from gibbsian.models.file_parts import (
     TEXT,
-    TRUTH,
     Anything,
     Listed,
+    NumericArray,
+    Part,
+    PartsInFile,
     Plain,
     Record,
     Sizes,
-    Tensor,
-    parts_of,
     reals,
     refuse,
 )
+from gibbsian.optimizers import Converged, Failed, Running, Stopped
 from gibbsian.resources import require_memory
-from gibbsian.storage.codings import CODINGS_IN_FILE
+from gibbsian.storage.codings import CODINGS_IN_FILE, Header
 
 # Bytes that graphs and samplers take at least for each variable.
 BYTES_A_VARIABLE = 64.0
 _ANY_RECORD = Record({}, Anything())
-# Fields of the last step of a run that say whether it was its end; its noise, which may be NaN, is an array.
-ENDING = {"stalled": TRUTH, "verdict": TEXT, "failure": TEXT}
+# The outcome of the last step of a run by its kind, empty for none; its noise, which may be NaN, is an array.
+OUTCOMES = {"running": Running, "converged": Converged, "stopped": Stopped, "failed": Failed}
 _COUNT = Plain((int, float), low=0, optional=True)
-_STORY = {
+_STORY: dict[str, Part] = {
     "converged": Plain((bool,), optional=True),
     "reason": Plain((str,), optional=True),
     "warning": Plain((str,), optional=True),
@@ -46,29 +45,21 @@ _STORY = {
 }
 
 
-def kinds() -> tuple[str, ...]:
-    """Return what a file may hold a model of."""
-    return (*FAMILIES, *MODELS)
-
-
-def kind_of(name: str) -> Any:
-    """Return the family of this name."""
-    return (FAMILIES if name in FAMILIES else MODELS).factory(name)
-
-
-def check_whole(header: dict[str, Any], tensors: dict[str, np.ndarray], owner: str = "") -> None:
+def check_whole(header: Header, tensors: dict[str, Array], owner: str = "") -> None:
     """Raise `ArgumentError`, which names the field, unless header and arrays are those of a model, and no others."""
     sizes: Sizes = {}
     Record(_envelope(header)).check(owner.rstrip("."), header, sizes)
-    declared = parts_of(kind_of(header["kind"]))
-    arrays = {name: part for name, part in declared.items() if isinstance(part, Tensor)}
+    declared: PartsInFile = FAMILIES.factory(header["kind"]).parts_in_file  # type: ignore[attr-defined]
+    arrays = {name: part for name, part in declared.items() if isinstance(part, NumericArray)}
     plain = {name: part for name, part in declared.items() if name not in arrays}
     Record(plain).check(f"{owner}structure", header["structure"], sizes)
     n_variables = sizes.get("all", sizes["n"] + sizes.get("hidden", 0))
     if n_variables != sizes["n"] + sizes.get("hidden", 0):
         refuse(f"{owner}names", f"has {sizes['n']} entries, but the model has {n_variables} variables")
     require_memory(BYTES_A_VARIABLE * n_variables, f"a model of {n_variables:,} variables", "use a smaller one")
-    if header["parts"] and not any(getattr(part, "size", "") == "parts" for part in plain.values()):
+    if header["parts"] and not any(
+        isinstance(part, Plain | Listed) and part.size == "parts" for part in plain.values()
+    ):
         refuse(f"{owner}parts", "must be empty for such a model")
     for place, part in enumerate(header["parts"]):
         prefix = f"part.{place}."
@@ -80,14 +71,14 @@ def check_whole(header: dict[str, Any], tensors: dict[str, np.ndarray], owner: s
     Record(_tensors(header, own, arrays)).check(owner.rstrip("."), own, sizes)
 
 
-def _envelope(header: dict[str, Any]) -> dict[str, Any]:
+def _envelope(header: Header) -> dict[str, Part]:
     """Return what the header of a model holds."""
     coding = header.get("coding")
     name = coding.get("name") if isinstance(coding, dict) else None
     kind = "labels" if isinstance(coding, dict) and "labels" in coding else "real" if name == "real" else "two"
     return {
         "format_version": Plain((int,), optional=True),
-        "kind": Plain((str,), words=kinds()),
+        "kind": Plain((str,), words=(*FAMILIES,)),
         "names": Listed(TEXT, "n"),
         "parts": Listed(_ANY_RECORD, "parts"),
         "estimator": TEXT,
@@ -100,45 +91,44 @@ def _envelope(header: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tensors(header: dict[str, Any], own: dict[str, np.ndarray], arrays: dict[str, Any]) -> dict[str, Any]:
+def _tensors(header: Header, own: dict[str, Array], arrays: dict[str, NumericArray]) -> dict[str, Part]:
     """Return which arrays stand in a file with this header; `own` says whether it has moments."""
-    shown = {"moments.mean": Tensor(("parameters",), bounded=False), "moments.count": reals("parameters", low=0)}
+    shown = {"moments.mean": NumericArray(("parameters",), bounded=False), "moments.count": reals("parameters", low=0)}
     return {
         **{f"model.{name}": part for name, part in arrays.items()},
         **trace_and_history(header),
         **(shown if shown.keys() & own.keys() else {}),
-        **{name: Tensor(None, low=0) for name in own if name.startswith("carry.")},
+        **{name: NumericArray(None, low=0) for name in own if name.startswith("carry.")},
     }
 
 
-def check_checkpoint(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+def check_checkpoint(header: Header, tensors: dict[str, Array]) -> None:
     """Raise `ArgumentError` unless header and story are those of a checkpoint; its progress is the learner's own."""
     texts = Listed(TEXT)
-    ending = Record(ENDING if len(tensors.get("trace", ())) else {})
-    parts = {"fingerprint": TEXT, "details": texts, "history": texts, "ending": ending}
+    outcome = Record({"kind": Plain((str,), words=("", *OUTCOMES)), "reason": TEXT, "hint": TEXT})
+    parts: dict[str, Part] = {"fingerprint": TEXT, "details": texts, "history": texts, "outcome": outcome}
     Record(parts, Anything()).check("", header, {})
-    arrays = {**trace_and_history(header), "noise": Tensor((1,), bounded=False)}
+    arrays: dict[str, Part] = {**trace_and_history(header), "noise": NumericArray((1,), bounded=False)}
     Record(arrays, Anything()).check("", tensors, {})
 
 
-def trace_and_history(header: dict[str, Any]) -> dict[str, Any]:
+def trace_and_history(header: Header) -> dict[str, Part]:
     """Return the arrays of the story of a fit, in which numbers may be missing or infinite."""
     columns = len(COLUMNS) + len(header["details"])
     names = [f"history.{name}" for name in header["history"]]
-    histories = {name: Tensor((name,), ("float64", "int64"), bounded=False) for name in names}
-    return {"trace": Tensor(("steps", columns), bounded=False), **histories}
+    histories = {name: NumericArray((name,), ("float64", "int64"), bounded=False) for name in names}
+    return {"trace": NumericArray(("steps", columns), bounded=False), **histories}
 
 
-def within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+def within(tensors: dict[str, Array], prefix: str) -> dict[str, Array]:
     """Return the arrays whose names begin so, by the rest of their names."""
     return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
 
 
-def check_same(written: Any, structure: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def check_same(parts: Parts, structure: Header, arrays: dict[str, Array]) -> None:
     """Raise `ArgumentError` unless a family writes what it was built from: nothing was mended or left out."""
-    plain, own, *_ = written
-    written = json.loads(json.dumps(plain, default=lambda value: value.item()))
+    written = json.loads(json.dumps(dict(parts.plain), default=lambda value: value.item()))
     changed = [f"structure.{name}" for name in structure if written[name] != structure[name]]
-    changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(own[name], array)]
+    changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(parts.arrays[name], array)]
     if changed:
         refuse(changed[0], "does not agree with the rest of the model")

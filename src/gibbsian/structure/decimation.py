@@ -10,7 +10,7 @@ from gibbsian.arrays import Integers
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.learners.objective import ridge
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
 from gibbsian.objectives import Pseudolikelihood
 from gibbsian.progress import report
 from gibbsian.startup import pandas
@@ -58,7 +58,7 @@ def decimation(X: object, *, fraction: float = 0.05, tol: float = 1e-6, **option
         if edges.size == 0:
             break
         n_dropped = max(1, int(fraction * edges.size))
-        remaining = np.sort(np.argsort(np.abs(model.couplings), kind="stable")[n_dropped:])
+        remaining = np.sort(np.argsort(np.abs(model.parts.couplings), kind="stable")[n_dropped:])
         model, edges = _restrict(model, remaining), edges[remaining]
     path = _table([(edges.size, score) for edges, score in rounds], n_candidates)
     best = int(np.argmax(path["chosen"]))
@@ -66,17 +66,18 @@ def decimation(X: object, *, fraction: float = 0.05, tol: float = 1e-6, **option
     return problem.answer(chosen, path, "decimation")
 
 
-def _fit(problem: Problem, model: PairwiseModel, tol: float) -> tuple[PairwiseModel, float]:
+def _fit(problem: Problem, model: Model[PairwiseFamily], tol: float) -> tuple[Model[PairwiseFamily], float]:
     """Return the model of largest pseudolikelihood on the model's graph, and its mean log-pseudolikelihood."""
     function = Pseudolikelihood().bind(model, problem.spins)
     theta = minimise(ridge(function, problem.l2), model.theta, np.zeros(model.theta.size), tol=tol)
     return model.replace(theta), -function(theta)[0]
 
 
-def _restrict(model: PairwiseModel, remaining: Integers) -> PairwiseModel:
+def _restrict(model: Model[PairwiseFamily], remaining: Integers) -> Model[PairwiseFamily]:
     """Drop all couplings but the remaining ones, from which the next fit starts."""
-    graph = Graph(model.n_variables, model.graph.edges[remaining])
-    return PairwiseModel.build(graph, model.biases if model.bias else None, model.couplings[remaining])
+    family, (biases, couplings) = model.family, model.family.split(model.theta)
+    graph = Graph(model.n_variables, family.graph.edges[remaining])
+    return PairwiseFamily.model(graph, biases if family.bias else None, couplings[remaining])
 
 
 def _table(rounds: list[tuple[int, float]], n_candidates: int) -> pandas.DataFrame:

@@ -110,10 +110,10 @@ def node_losses(pairs: Pairs, data: Dataset, theta: Floats) -> Floats:
 
 
 def _losses_in(pairs: Pairs, theta: Floats, data: Dataset) -> Floats:
-    bound = pairs_by_block(pairs, WeightedRows.of(data.codes, data.weights, by_row=True))
+    bound = pairs_by_block(pairs, WeightedRows.of(data.states, data.weights, by_row=True))
     blocks = bound.costs_by_block(theta)
-    losses: Floats = sum(bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
-    return losses
+    losses = (bound.weights[rows] @ np.logaddexp(0.0, -costs) for rows, _, costs in blocks)
+    return sum(losses, np.zeros(pairs.graph.n_nodes))
 
 
 def ebic(log_likelihood: Floats, n_parameters: Integers, data: Dataset, gamma: float) -> Floats:

@@ -39,9 +39,9 @@ def learn_structure(X: object, method: str = "l1-ebic", **settings: object) -> S
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> chain = gb.PairwiseModel.build(gb.graphs.grid(1, 5), np.zeros(5), np.full(4, 0.8))
+    >>> chain = gb.PairwiseFamily.model(gb.graphs.grid(1, 5), np.zeros(5), np.full(4, 0.8))
     >>> rows = gb.inference.exact(chain).sample(1000, np.random.default_rng(0))
-    >>> gb.structure.learn_structure(rows, method="logrise").graph == chain.graph
+    >>> gb.structure.learn_structure(rows, method="logrise").graph == chain.family.graph
     True
     """
     if method not in METHODS:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Self, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.arrays import Floats, Mask
 from gibbsian.data import Dataset, preflight
 from gibbsian.display import Shown
-from gibbsian.domain import SPIN
 from gibbsian.errors import (
     ArgumentError,
     ConstantColumnError,
@@ -24,7 +24,8 @@ from gibbsian.estimators import BoltzmannMachine
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model, PairwiseFamily
+from gibbsian.models.base import DiscreteFamily
 from gibbsian.objectives import Function
 from gibbsian.optimizers import LBFGS
 from gibbsian.optimizers.base import gradient_norm
@@ -76,7 +77,7 @@ class Options(TypedDict, total=False):
 
     graph: object
     coding: object
-    sample_weight: object
+    sample_weight: ArrayLike | None
     bias: bool
     learner: str | Learner
     l2: float
@@ -100,7 +101,7 @@ class Problem:
         *,
         graph: object = "complete",
         coding: object = "auto",
-        sample_weight: object = None,
+        sample_weight: ArrayLike | None = None,
         bias: bool = True,
         learner: str | Learner = "auto",
         l2: float = 0.0,
@@ -123,7 +124,7 @@ class Problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
             try:
-                model = PairwiseModel.zeros(self.candidates, SPIN, bias=self.bias)
+                model: Model[DiscreteFamily] = Model.zeros(PairwiseFamily(self.candidates, bias=self.bias))
                 preflight(self.spins, model, l1=l1, l2=0.0 if l1 else self.l2)
             except ConstantColumnError as error:
                 remedy = error.remedy.replace(" or add a penalty by `l2='auto'`", "")
@@ -134,23 +135,23 @@ class Problem:
                 number = f"such as `l2={1 / self.data.total_weight:.2g}`"  # the refit has no default to fall back on
                 raise MaximumDoesNotExistError(error.reason, error.remedy.replace("by `l2='auto'`", number)) from None
 
-    def independent(self) -> PairwiseModel:
+    def independent(self) -> Model[PairwiseFamily]:
         """Return the best model of spins without couplings: each variable with its own mean."""
-        model = PairwiseModel.zeros(self.candidates, bias=self.bias)
         inside = 1.0 - 1e-9  # a constant column, where a ridge allows it, starts from a finite field
-        fields = np.arctanh(np.clip(self.means, -inside, inside))[: model.n_biases]
-        independent: PairwiseModel = model.replace(np.concatenate([fields, model.couplings]))
-        return independent
+        fields = np.arctanh(np.clip(self.means, -inside, inside)) if self.bias else None
+        return PairwiseFamily.model(self.candidates, fields, np.zeros(self.candidates.n_edges))
 
     @property
     def means(self) -> Floats:
         """Mean of each spin."""
-        means: Floats = self.spins.mean(lambda part: part.weights @ part.states / part.total_weight)
+        means: Floats = self.spins.mean(
+            lambda part: part.weights @ part.variables.scores_of(part.states) / part.total_weight
+        )
         return means
 
     def covariances(self) -> Floats:
         """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates; without biases the plain second moments."""
-        products = mean_statistics(PairwiseModel.zeros(self.candidates, bias=False), self.spins)
+        products = mean_statistics(Model.zeros(PairwiseFamily(self.candidates, bias=False)), self.spins)
         i, j = self.candidates.edges.T
         return products - self.means[i] * self.means[j] if self.bias else products
 
@@ -164,7 +165,7 @@ class Problem:
             machine.fit(self.data)
         if not machine.result_.converged:
             remedy = "add a penalty by `l2`, choose another `learner`, or fit a machine on the graph"
-            notify(ConvergenceWarning(f"the refit has {machine.result_.reason.partition(': ')[0]}", remedy))
+            notify(ConvergenceWarning(f"the refit has {machine.result_.without_hint}", remedy))
         return StructureResult(graph, machine, path, self.data.names, method)
 
 
@@ -177,7 +178,7 @@ def minimise(function: Function, theta: Floats, l1: Floats, *, tol: float = 1e-6
         if norm <= tol or stalled:
             break
         state, info = optimizer.step(function, state, l1)
-        norm, stalled = info.gradient_norm, info.stalled
+        norm, stalled = info.gradient_norm, info.outcome is not None
     if norm > tol:
         reason = f"a fit on the way to the structure stopped at gradient {norm:.2g}"
         notify(ConvergenceWarning(reason, f"raise `tol={tol}`"))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.arrays import Floats
 from gibbsian.backends.processes import map_fits
@@ -15,7 +16,7 @@ from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators import Estimator
 from gibbsian.learners import FitResult, Learner, run
-from gibbsian.models import Model
+from gibbsian.models.base import Family, Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.startup import check_is_fitted, pandas
@@ -53,7 +54,7 @@ class BootstrapResult(ErrorTables):
     """
 
     thetas: Floats
-    model: Model
+    model: Model[Family]
     names: tuple[str, ...]
     n_replicates: int
     failures: tuple[tuple[int, str], ...] = ()
@@ -124,7 +125,7 @@ def bootstrap(
     n_replicates: int = 200,
     *,
     random_state: RandomState = None,
-    sample_weight: object = None,
+    sample_weight: ArrayLike | None = None,
     weights: WeightMeaning = "frequencies",
     n_jobs: int | None = None,
 ) -> BootstrapResult:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gibbsian.arrays import Floats, Mask
 from gibbsian.data import Dataset, drop_empty_rows
@@ -13,7 +14,7 @@ from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import Estimator
 from gibbsian.learners import Learner
-from gibbsian.models import FullSpanModel, Model
+from gibbsian.models.base import FAMILIES, F, Family, Model
 from gibbsian.objectives import Equations
 from gibbsian.startup import check_is_fitted, ndtri
 from gibbsian.uncertainty.information import RowWeights, WeightMeaning, check_cost, variance_of_mean_score
@@ -58,7 +59,7 @@ class StandardErrors(ErrorTables):
     covariance: Floats
     kind: str
     n_rows: float
-    model: Model
+    model: Model[Family]
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     monte_carlo: Floats | None = None
@@ -88,7 +89,7 @@ def standard_errors(
     X: object,
     kind: Kind = "auto",
     *,
-    sample_weight: object = None,
+    sample_weight: ArrayLike | None = None,
     weights: WeightMeaning = "frequencies",
     max_seconds: float = 60.0,
 ) -> StandardErrors:
@@ -159,7 +160,7 @@ def standard_errors(
     caveats = {
         "the bias of the penalty is not in the standard errors": learner.penalties.l1 or learner.penalties.l2,
         "functions were chosen by the same rows: errors are as if they had been given": (
-            isinstance(model, FullSpanModel) and model.theta.size
+            FAMILIES.name_for(model.family) == "full-span" and model.theta.size
         ),
         "hidden units or classes can be exchanged: errors are those of the maximum that was found": model.n_hidden,
     }
@@ -180,7 +181,7 @@ def confidence_intervals(
     level: float = 0.95,
     kind: Kind = "auto",
     *,
-    sample_weight: object = None,
+    sample_weight: ArrayLike | None = None,
     weights: WeightMeaning = "frequencies",
     max_seconds: float = 60.0,
 ) -> ConfidenceIntervals:
@@ -245,7 +246,7 @@ def fitted_learner(machine: Estimator, data: Dataset) -> Learner:
 
 
 def _covariance(
-    learner: Learner, model: Model, equations: Equations, weights: RowWeights, by_information: bool
+    learner: Learner, model: Model[F], equations: Equations, weights: RowWeights, by_information: bool
 ) -> tuple[Floats, Floats | None]:
     """Return the covariance of the parameters, NaN where L1 set them to zero, and their errors by sampling."""
     carried = _inverse_for(learner, model, equations)
@@ -264,7 +265,7 @@ def _covariance(
     return covariance + sampled @ sampled.T, np.sqrt(np.square(sampled).sum(axis=1))
 
 
-def _inverse_for(learner: Learner, model: Model, equations: Equations) -> Floats:
+def _inverse_for(learner: Learner, model: Model[F], equations: Equations) -> Floats:
     """Return the matrix that maps scores to the parameters that are reported."""
     l1, l2, _ = learner.penalties
     if l1:
@@ -283,7 +284,7 @@ def _inverse_on(chosen: Mask, jacobian: Floats, l2: float) -> Floats:
     return inverse
 
 
-def _gauge(model: Model) -> Floats | None:
+def _gauge(model: Model[F]) -> Floats | None:
     """Return the matrix that takes parameters to the gauge in which they are reported; None where there is one only."""
     if model.canonical() is model:
         return None

@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from gibbsian.arrays import Floats, Mask
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models.base import F, Family, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.ising import is_ising
 from gibbsian.startup import pandas
 
 
-def parameters_table(model: Model, names: tuple[str, ...], **columns: Floats) -> pandas.DataFrame:
+def parameters_table(model: Model[F], names: tuple[str, ...], **columns: Floats) -> pandas.DataFrame:
     """Return a row for each parameter: its estimate and further columns."""
     return pandas.DataFrame({"estimate": model.theta, **columns}, index=model.parameter_names(names))
 
 
-def biases_table(model: Model, names: tuple[str, ...], values: Floats) -> pandas.Series:
+def biases_table(family: Family, names: tuple[str, ...], values: Floats) -> pandas.Series:
     """Return the entries of `values` that belong to biases, by name; zeros without biases."""
-    pairwise = _pairwise(model)
-    entries = values[: pairwise.n_biases] if pairwise.bias else np.zeros(pairwise.n_variables)
+    pairwise = _pairwise(family)
+    entries = pairwise.split(values).biases if pairwise.bias else np.zeros(pairwise.graph.n_nodes)
     return pandas.Series(entries, index=list(names), name="bias")
 
 
-def couplings_table(model: Model, names: tuple[str, ...], values: Floats) -> pandas.DataFrame:
+def couplings_table(family: Family, names: tuple[str, ...], values: Floats) -> pandas.DataFrame:
     """Return the entries of `values` that belong to couplings as a symmetric table; zero off the graph."""
-    pairwise = _pairwise(model)
-    matrix = pairwise.graph.matrix(values[pairwise.n_biases :])
+    pairwise = _pairwise(family)
+    matrix = pairwise.graph.matrix(pairwise.split(values).couplings)
     return pandas.DataFrame(matrix, index=list(names), columns=list(names))
 
 
-def _pairwise(model: Model) -> PairwiseModel:
-    if not isinstance(model, PairwiseModel):
-        raise ArgumentError(f"a {type(model).__name__} has more than biases and couplings", "use its `table`")
-    return model
+def _pairwise(family: Family) -> PairwiseFamily:
+    if not is_ising(family):
+        raise ArgumentError(f"a {type(family).__name__} has more than biases and couplings", "use its `table`")
+    return cast(PairwiseFamily, family)
 
 
 class ErrorTables(Shown):
     """Tables of the standard errors `theta_se` of the parameters of a model."""
 
-    model: Model
+    model: Model[Family]
     names: tuple[str, ...]
 
     @property
@@ -52,12 +55,12 @@ class ErrorTables(Shown):
     @property
     def biases(self) -> pandas.Series:
         """Standard errors of the biases by column name."""
-        return biases_table(self.model, self.names, self.theta_se)
+        return biases_table(self.model.family, self.names, self.theta_se)
 
     @property
     def couplings(self) -> pandas.DataFrame:
         """Standard errors of the couplings, shaped like ``couplings_``; zero off the graph."""
-        return couplings_table(self.model, self.names, self.theta_se)
+        return couplings_table(self.model.family, self.names, self.theta_se)
 
     @property
     def table(self) -> pandas.DataFrame:
@@ -92,7 +95,7 @@ class ConfidenceIntervals(Shown):
     low: Floats
     high: Floats
     level: float
-    model: Model
+    model: Model[Family]
     names: tuple[str, ...]
 
     def _facts(self) -> dict[str, object]:
@@ -102,22 +105,22 @@ class ConfidenceIntervals(Shown):
     @property
     def biases_low(self) -> pandas.Series:
         """Lower ends of the biases."""
-        return biases_table(self.model, self.names, self.low)
+        return biases_table(self.model.family, self.names, self.low)
 
     @property
     def biases_high(self) -> pandas.Series:
         """Upper ends of the biases."""
-        return biases_table(self.model, self.names, self.high)
+        return biases_table(self.model.family, self.names, self.high)
 
     @property
     def couplings_low(self) -> pandas.DataFrame:
         """Lower ends of the couplings."""
-        return couplings_table(self.model, self.names, self.low)
+        return couplings_table(self.model.family, self.names, self.low)
 
     @property
     def couplings_high(self) -> pandas.DataFrame:
         """Upper ends of the couplings."""
-        return couplings_table(self.model, self.names, self.high)
+        return couplings_table(self.model.family, self.names, self.high)
 
     @property
     def table(self) -> pandas.DataFrame:

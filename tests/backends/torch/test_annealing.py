@@ -4,24 +4,23 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.backends.device import on_device
-from gibbsian.domain import Categories
 from gibbsian.samplers import Annealing, variable_path
 from gibbsian.samplers.bridges import TemperedColumns
 from gibbsian.samplers.variable_paths import Walkers
-from systems import exact_law, random_model
+from systems import BINARY, exact_law, random_model
 
 torch = pytest.importorskip("torch")
 annealing = pytest.importorskip("gibbsian.backends.torch.annealing")
 
-POTTS = gb.models.PottsModel.zeros(gb.graphs.grid(2, 2), Categories((3, 2, 3, 2)))
+POTTS = gb.TablesFamily.potts(gb.graphs.grid(2, 2), Variables.categories((3, 2, 3, 2)))
+PRODUCTS = gb.ProductsFamily.of_order(5, 3)
 KINDS = {
     "dense": lambda rng: random_model(gb.graphs.complete(5), rng),
-    "grid": lambda rng: random_model(gb.graphs.grid(2, 24), rng, gb.domain.BINARY),  # few colours for its size
-    "potts": lambda rng: POTTS.replace(rng.normal(0, 0.7, POTTS.theta.size)),
-    "order 3": lambda rng: (zeros := gb.models.HigherOrderModel.of_order(5, 3)).replace(
-        rng.normal(0, 0.5, zeros.theta.size)
-    ),
+    "grid": lambda rng: random_model(gb.graphs.grid(2, 24), rng, BINARY),  # few colours for its size
+    "potts": lambda rng: gb.Model(POTTS, rng.normal(0, 0.7, POTTS.n_parameters)),
+    "order 3": lambda rng: gb.Model(PRODUCTS, rng.normal(0, 0.5, PRODUCTS.n_parameters)),
 }
 
 
@@ -37,7 +36,7 @@ def model(request):
 
 def walkers_of(model, n_walkers=60):
     rng = np.random.default_rng(1)
-    codes = rng.integers(0, model.domain.cardinalities(model.n_variables), (n_walkers, model.n_variables))
+    codes = rng.integers(0, model.variables.sizes, (n_walkers, model.n_variables))
     return Walkers(codes.astype(np.int8), gb.rng.chain_streams(rng, n_walkers))
 
 
@@ -66,7 +65,7 @@ def test_walkers_that_start_at_the_exact_distribution_stay_there(model, marginal
     if model.n_variables > 5:
         truth = gb.inference.exact(model).moments
         errors = np.sqrt(truth * (1.0 - truth) / n_walkers)
-        assert np.abs((model.mean_statistics(ends) - truth) / errors).max() < 4.5
+        assert np.abs((model.family.mean_statistics(ends) - truth) / errors).max() < 4.5
         return
     states, shares, _ = exact_law(model)
     found = {state.tobytes(): 0 for state in states}

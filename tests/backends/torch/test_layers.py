@@ -15,7 +15,7 @@ from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import Watched
 from gibbsian.learners.run import StopRun
-from gibbsian.models.layers.units import states_of
+from gibbsian.models.layers.units import codes_of
 from gibbsian.optimizers import Decay
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
@@ -79,7 +79,7 @@ class GivenTempered(Given):
 def a_fit(visible, hidden, rng, **settings):
     """A learner, and where it stands before its first epoch."""
     machine = random_machine(visible, hidden, rng)
-    states = states_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    states = codes_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
     rows = data_rows(states, weights=settings.pop("weights", None))
     learner = Minibatch(max_iter=3, batch_size=9, **settings)
     return learner, learner.begin(machine, rows, rng)
@@ -139,7 +139,7 @@ def test_epochs_of_deep_machines_are_those_of_numpy_given_the_same_draws(kinds, 
     sizes = [layer_of(kind, 6 - place) for place, kind in enumerate(kinds)]
     deep = random_stack(sizes, rng, 0.5)
     learner = Minibatch(batch_size=9, free_phase=PHASES[phase], momentum=0.5, l2=0.02, l1=0.01)
-    states = states_of(deep.visible, all_values(deep.visible)[:37])
+    states = codes_of(deep.visible, all_values(deep.visible)[:37])
     assert_same_epochs(learner, learner.begin(deep, data_rows(states), rng))
 
 
@@ -167,7 +167,7 @@ def test_missing_cells_are_filled_by_their_conditional_distribution(rng):
 @pytest.mark.parametrize("visible", ["binary", "spin", "categorical"])
 def test_the_watched_figure_is_that_of_numpy(visible, rng):
     machine = random_machine(visible, "spin", rng)
-    states = states_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    states = codes_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
     watched = Watched(EpochRows(data_rows(states)), machine.family)
     expected = watched(machine.parts, np.empty(0))
     with on_device("torch"):

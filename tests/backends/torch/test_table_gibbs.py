@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.backends.device import on_device
-from gibbsian.domain import Categories
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.models import HigherOrderModel, MarkovRandomField, PottsModel
-from systems import exact_law
+from systems import BINARY, SPINS, exact_law
+from systems import KINDS as FAMILIES
 
 torch = pytest.importorskip("torch")
 with pytest.MonkeyPatch.context() as patch:
@@ -18,13 +18,13 @@ with pytest.MonkeyPatch.context() as patch:
 
 TRIANGLE = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 4)  # the last variable stands alone
 KINDS = {
-    "potts": lambda: PottsModel.zeros(gb.graphs.grid(2, 2), Categories((3, 2, 4, 2))),
-    "tables": lambda: MarkovRandomField.zeros(TRIANGLE, Categories((3, 2, 4, 2))),
-    "order 4": lambda: HigherOrderModel.of_order(5, 4, gb.domain.BINARY),
-    "levels": lambda: HigherOrderModel.zeros(
-        gb.graphs.complete(3), Categories((3, 2, 3), ((-1, 0, 1), (0, 1), (0, 1, 2)))
+    "potts": lambda: gb.TablesFamily.potts(gb.graphs.grid(2, 2), Variables.categories((3, 2, 4, 2))),
+    "tables": lambda: FAMILIES["tables"](TRIANGLE, Variables.categories((3, 2, 4, 2))),
+    "order 4": lambda: gb.ProductsFamily.of_order(5, 4, BINARY),
+    "levels": lambda: gb.ProductsFamily.on_graph(
+        gb.graphs.complete(3), Variables.ordinal([(-1, 0, 1), (0, 1), (0, 1, 2)])
     ),
-    "functions": lambda: gb.models.FullSpanModel.zeros(gb.graphs.complete(3)),
+    "functions": lambda: gb.FullSpanFamily.on_graph(gb.graphs.complete(3), SPINS(3)),
 }
 
 
@@ -34,8 +34,8 @@ def device(request):
 
 
 def random_model(kind):
-    model = KINDS[kind]()
-    return model.replace(np.random.default_rng(3).normal(0, 0.5, model.theta.size))
+    family = KINDS[kind]()
+    return gb.Model(family, np.random.default_rng(3).normal(0, 0.5, family.n_parameters))
 
 
 def swept(model, device, states, steps=(2,), clamped=None, sampler="gibbs"):
@@ -75,7 +75,7 @@ def test_chains_that_start_at_the_exact_distribution_stay_there(kind, sampler, d
 @pytest.mark.parametrize("kind", ["potts", "order 4"])
 def test_clamped_variables_keep_their_value_and_condition_the_others(kind, each, device):
     model = random_model(kind)
-    starts = np.tile(model.domain.from_codes(np.ones((1, model.n_variables), np.int8)), (3_000, 1))
+    starts = np.ones((3_000, model.n_variables), np.int8)
     mask = np.arange(model.n_variables) == 1
     ends, info = swept(model, device, starts, (10,), np.tile(mask, (3_000, 1)) if each else mask)
     np.testing.assert_array_equal(ends[:, 1], starts[:, 1])

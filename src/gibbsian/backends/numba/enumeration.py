@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import fast_exp
 from gibbsian.backends.parallel import in_slices
@@ -235,7 +236,9 @@ def _place(cumulative, share):
     return low
 
 
-def sample_columns(rows, starts, uniforms, biases, couplings, n_high, energies):
+def sample_columns(
+    rows: Integers, starts: Integers, uniforms: Floats, biases: Floats, couplings: Floats, n_high: int, energies: Floats
+) -> Integers:
     """Draw one column in row ``rows[g]`` for each uniform number from ``starts[g]`` to ``starts[g + 1]``."""
     columns = np.empty(uniforms.size, np.int64)
     parts = rows, starts, uniforms, biases, couplings, n_high, energies, columns

@@ -66,16 +66,13 @@ def _sums_by_site(values, edges, n):
 
 
 @njit(cache=True, nogil=True)
-def spin_form(biases, couplings, scale, shift, edges):
-    """Return the parameters for spins y in ``x = scale * y + shift``, rounded so that sums of fields are exact.
+def exact_sums(biases, couplings, edges):
+    """Return the parameters of spins rounded so that sums of fields are exact.
 
     After biases and couplings come the sums of couplings by site, and the largest field there may be, which sets the
     power of two whose multiples they are.
     """
-    n = biases.size
-    biases = scale * (biases + shift * _sums_by_site(couplings, edges, n))
-    couplings = scale**2 * couplings
-    reach = 0.0
+    n, reach = biases.size, 0.0
     for field in np.abs(biases) + _sums_by_site(np.abs(couplings), edges, n):
         reach = max(reach, field)
     unit = math.ldexp(1.0, math.frexp(reach)[1] - 52)

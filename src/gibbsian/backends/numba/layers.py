@@ -265,6 +265,33 @@ def towards(values, others, share):
     return values + share * (others - values)
 
 
-def less_product(values, matrix, vector):
-    """Return ``values - matrix @ vector``."""
-    return values - matrix @ vector
+def subtract_product(values, matrix, vector):
+    """Subtract ``matrix @ vector`` from values in place."""
+    values -= matrix @ vector
+
+
+def join_phases(data, free, offset, left, right, difference):
+    """Fill in what the gradient of minibatches multiplies for one layer; return the means of the data's columns.
+
+    The rows of `left` are those of the data, samples of the free phase (which may give its means alone), the offset and
+    the means of the data less those of the free phase; the rows of `right` are those of data over their number, samples
+    over minus theirs, and minus the last two in turn. Without an offset both lack these. `difference` gets the last.
+    """
+    sampled = free.ndim == 2
+    mean = column_means(data)
+    difference[:] = mean - (column_means(free) if sampled else free)
+    start = 0
+    for rows, sign in ((data, 1.0), (free, -1.0))[: 1 + sampled]:
+        at = slice(start, start + len(rows))
+        if left is not None:
+            left[at] = rows
+        if right is not None:
+            right[at] = rows
+            right[at] *= sign / len(rows)
+        start += len(rows)
+    if offset is not None:
+        if left is not None:
+            left[start], left[start + 1] = offset, difference
+        if right is not None:
+            right[start], right[start + 1] = -difference, -offset
+    return mean

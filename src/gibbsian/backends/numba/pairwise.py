@@ -8,6 +8,7 @@ the states: what a node needs of its neighbours are whole rows, and every loop b
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
 
 # a strip of this many columns of a block of int8 states stays in the first-level cache while it is transposed
@@ -113,7 +114,7 @@ def add_biases_with_signs(fields, biases, x, scale):
             row[i] = (row[i] + biases[i]) * _signed(scale, states[i])
 
 
-def gather_edges(matrix, edges, both_ways):
+def gather_edges(matrix: Floats, edges: Integers, both_ways: bool) -> Floats:
     """Return ``matrix[i, j]`` for each edge, plus ``matrix[j, i]`` if `both_ways`."""
     i, j = edges.T
     return np.asarray(matrix[i, j] + matrix[j, i] if both_ways else matrix[i, j], float)

@@ -30,18 +30,18 @@ def of_pairs(pairs: Any, rows: Any) -> MatrixConditionals:
     return MatrixConditionals(rows._replace(codes=states), places, None, pairs.gap, not pairs.directed, sparse)
 
 
-def of_tables(layout: Any, rows: Any) -> MatrixConditionals:
+def of_tables(family: Any, rows: Any) -> MatrixConditionals:
     """Bind rows of tables of pairs: a column for each value, as many for each variable as the largest has."""
-    sizes, q = layout.cardinalities, int(layout.cardinalities.max())
+    sizes, q = np.array(family.variables.sizes), max(family.variables.sizes)
     columns = [np.arange(i * q, i * q + size) for i, size in enumerate(sizes)]
-    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in layout.scopes[: layout.n_singles])])
-    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in layout.scopes[layout.n_singles :]]
+    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in family.scopes[: family.n_singles])])
+    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in family.scopes[family.n_singles :]]
     sources, targets = np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
     if rows.masked is not None:
         wide = np.zeros((len(rows.codes), len(sizes) * q), bool)
         wide[:, np.concatenate(columns)] = rows.masked
         rows = rows._replace(masked=wide)
-    places, sparse = (biases, sources, targets), not layout.scopes.graph.is_dense
+    places, sparse = (biases, sources, targets), not family.graph.is_dense
     return MatrixConditionals(rows, places, sizes, 1.0, True, sparse)
 
 
@@ -166,14 +166,14 @@ class MatrixConditionals:
             value, slopes = value + part, slopes + products.double()
         return value, self._gradient(slopes)
 
-    def by_block(self, theta: Any, kernel: Any, join: Any = None) -> Iterator[tuple[Any, Any]]:
+    def by_block(self, theta: Any, kernel: Any) -> Iterator[tuple[Any, Any]]:
         """Yield what a kernel says of each block of rows, with the gradient: arrays of an array, else tensors."""
         there = self._device.put(theta, torch.float64) if isinstance(theta, np.ndarray) else theta
         for answer, products in self._blocks(there, kernel):
             found = (*answer, self._gradient(products.double()))
             if there is not theta:
                 found = tuple(part.cpu().numpy() for part in found)
-            yield found[:-1], found[-1]
+            yield [found[:-1]], found[-1]
 
     def slope_sums(self, theta: Any, loss: Any) -> Any:
         """Return what `PairConditionals.slope_sums` does, of an array or a tensor there as such."""

@@ -1,4 +1,4 @@
-"""What layers would make in many passes, by Triton: draws of two-valued units, and the step of the parameters."""
+"""What layers would make in many passes, by Triton: draws of units, both phases joined, the step of the parameters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 import triton
 import triton.language as tl
 
-# Most columns of a quarter of a row, and parameters, that are treated together.
+# Most columns of a quarter of a row, and parameters, that are treated together; columns and most rows of both phases.
 _STRIP, _PARAMETERS = 256, 1024
+_COLUMNS, _ROWS = 8, 512
 
 
 @triton.jit(do_not_specialize=["ahead", "number"])
@@ -111,6 +112,58 @@ def take_rows(rows: Any, order: Any, starts: Any, stream: Any, out: Any) -> Any:
     grid = (n_rows, triton.cdiv(width, _PARAMETERS))
     _take[grid](rows, order, starts, stream.clock, out, width, stream.ahead, columns=_PARAMETERS)
     return out
+
+
+@triton.jit
+def _join(
+    data, free, offset, left, right, difference, mean, n_data, n_free, width, rows: tl.constexpr, columns: tl.constexpr
+):
+    column = tl.program_id(0) * columns + tl.arange(0, columns)
+    inside = column < width
+    here = tl.zeros([columns], data.dtype.element_ty)
+    there = tl.zeros([columns], data.dtype.element_ty)
+    for start in range(0, n_data, rows):
+        row = start + tl.arange(0, rows)
+        at, known = row[:, None] * width + column[None, :], (row < n_data)[:, None] & inside[None, :]
+        values = tl.load(data + at, known, 0.0)
+        here += tl.sum(values, 0)
+        if left is not None:
+            tl.store(left + at, values, known)
+        if right is not None:
+            tl.store(right + at, values / n_data, known)
+    for start in range(0, n_free, rows):
+        row = start + tl.arange(0, rows)
+        at, known = row[:, None] * width + column[None, :], (row < n_free)[:, None] & inside[None, :]
+        values = tl.load(free + at, known, 0.0)
+        there += tl.sum(values, 0)
+        if left is not None:
+            tl.store(left + n_data * width + at, values, known)
+        if right is not None:
+            tl.store(right + n_data * width + at, -values / n_free, known)
+    here /= n_data
+    moved = here - there / n_free
+    tl.store(mean + column, here, inside)
+    tl.store(difference + column, moved, inside)
+    if offset is not None:
+        about = tl.load(offset + column, inside, 0.0)
+        last = (n_data + n_free) * width + column
+        if left is not None:
+            tl.store(left + last, about, inside)
+            tl.store(left + last + width, moved, inside)
+        if right is not None:
+            tl.store(right + last, -moved, inside)
+            tl.store(right + last + width, -about, inside)
+
+
+def join_phases(data: Any, free: Any, offset: Any, left: Any, right: Any, difference: Any) -> Any:
+    """Do what `numba.layers.join_phases` does with samples of the free phase."""
+    (n_data, width), n_free, mean = data.shape, len(free), torch.empty_like(difference)
+    rows = min(_ROWS, triton.next_power_of_2(max(n_data, n_free)))
+    _join[(triton.cdiv(width, _COLUMNS),)](
+        data.contiguous(), free.contiguous(), offset, left, right, difference, mean, n_data, n_free, width, rows=rows,
+        columns=_COLUMNS,
+    )  # fmt: skip
+    return mean
 
 
 @triton.jit

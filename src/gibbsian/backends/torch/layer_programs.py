@@ -355,7 +355,7 @@ class Fit:
             lesson = self.lessons.lesson(self.parts, self.memory, self.lessons.clamp(self.parts, values), self.stream)
             plan.move(self.theta, self.velocity, lesson.gradient, self.rates[number])
             each(_fill, self.memory, lesson.memory)
-            self.misfit += lesson.misfit
+            each(self.misfit.add_, lesson.misfit)
 
         return step
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from gibbsian.backends.numba import layers as numba_layers
+
 Tensor = Any
 
 
@@ -34,19 +36,20 @@ def take_rows(rows: Tensor, order: Tensor, starts: Tensor, stream: Any, within: 
     return rows[order[starts[stream.clock + stream.ahead] + within]].to(dtype)
 
 
-def column_means(values: Tensor) -> Tensor:
-    """Return the mean of each column."""
-    return values.mean(0)
+def join_phases(data: Tensor, free: Tensor, offset: Tensor, left: Tensor, right: Tensor, difference: Tensor) -> Tensor:
+    """Do what `numba.layers.join_phases` does."""
+    join = _fused().join_phases if data.is_cuda and free.ndim == 2 else numba_layers.join_phases
+    return join(data, free, offset, left, right, difference)
 
 
 def towards(values: Tensor, others: Tensor, share: float) -> Tensor:
-    """Return values moved by a share of the way to others."""
-    return torch.lerp(values, others, share)
+    """Move values by a share of the way to others, in place, and return them."""
+    return values.lerp_(others, share)
 
 
-def less_product(values: Tensor, matrix: Tensor, vector: Tensor) -> Tensor:
-    """Return ``values - matrix @ vector``."""
-    return torch.addmv(values.to(matrix.dtype), matrix, vector, alpha=-1.0)
+def subtract_product(values: Tensor, matrix: Tensor, vector: Tensor) -> None:
+    """Subtract ``matrix @ vector`` from values in place."""
+    values.addmv_(matrix, vector, alpha=-1.0)
 
 
 def empty(height: int, width: int, like: Tensor) -> Tensor:

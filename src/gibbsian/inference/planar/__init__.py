@@ -1,5 +1,4 @@
-"""Exact inference on planar graphs by Pfaffians (YU20 section 4.1): an engine of its own, asked for by nobody else.
+"""Exact inference on planar graphs by Pfaffians (YU20 section 4.1); all code for planar graphs is in this folder.
 
-The price list of exact engines finds it by its registered name, and the region "planar" of spatial integration sums
-with it. Everything about planar graphs stands in this folder.
+The price list finds the engine by its registered name. The region "planar" of spatial integration sums with it.
 """

@@ -1,4 +1,4 @@
-"""Conditionals of tables over codes: by a product of matrices where they are of pairs, else table after table."""
+"""Conditionals of tables over codes: tables of pairs by matrix products, others by lookups in each table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Slice, States
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import one_hot as kernels
 from gibbsian.backends.numba import potts as row_kernels
@@ -14,156 +15,166 @@ from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.graphs import Graph
-from gibbsian.models.conditionals.base import Array, Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
+from gibbsian.models.conditionals.base import Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
 from gibbsian.resources import row_blocks
 
 if TYPE_CHECKING:
-    from gibbsian.models.layout import Layout
+    from gibbsian.models.families.tables import TablesFamily
 
-# So many multiplications of a product of matrices take as long as to add an entry of a table.
+# Multiplications of a matrix product that take as long as one addition of a table entry.
 PRODUCTS_AN_ENTRY = 10
-# Costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
+# Costs of one variable that are computed and used together, with its tables in the second-level cache.
 COST_CELLS = 2**15
-# Rows of a block whose product is a matrix over all values: its sum over blocks shall cost little beside it.
+# Minimum rows of a block whose result is a matrix over all values, so that sums over blocks cost little.
 LEAST_ROWS = 256
 
+Parameters = tuple[Floats, Floats]
+"""Biases of all values, and couplings: as a matrix over all values, or as tables from both ends."""
 
-def bind_tables(layout: Layout, rows: WeightedRows, design: Design = None) -> Conditionals:
-    """Bind rows by the operator that is fastest; entries may be linear functions ``design @ theta`` of parameters."""
-    if layout.scopes.sizes.max(initial=0) > 2:
-        return _mapped(Tables(layout, rows), design)
-    if layout.variables.two_valued:
-        entries = pairs_of_tables(layout)
-        pairs = Pairs(layout.scopes.graph, bias=True, low=0.0, gap=1.0)
+
+def bind_tables(family: TablesFamily, rows: WeightedRows, design: Design | None = None) -> Conditionals:
+    """Bind rows to the fastest operator; with a `design`, the entries of tables are ``design @ theta``."""
+    sizes, graph = np.array(family.variables.sizes), family.graph
+    if family.scopes.sizes.max(initial=0) > 2:
+        bound: Conditionals = Tables(family, rows)
+    elif family.variables.two_valued:
+        entries = pairs_of_tables(family)
+        pairs = Pairs(graph, bias=True, low=0.0, gap=1.0)
         return Mapped(bind_pairs(pairs, rows), entries if design is None else entries @ design)
-    if not rows.by_row and (twins := twin("conditionals")) is not None:
-        return _mapped(twins.of_tables(layout, rows), design)
-    few = one_hot_is_faster(layout.cardinalities, layout.scopes.graph)
-    return _mapped((OneHotPairs if few else OrientedPairs)(layout, rows), design)
+    elif not rows.by_row and (twins := twin("conditionals")) is not None:
+        bound = twins.of_tables(family, rows)
+    else:
+        bound = (OneHotPairs if one_hot_is_faster(sizes, graph) else OrientedPairs)(family, rows)
+    return bound if design is None else Mapped(bound, design)
 
 
-def one_hot_is_faster(sizes: Array, graph: Graph) -> bool:
-    """Whether a product with the matrix of all values beats adding up the entries that a row picks."""
+def one_hot_is_faster(sizes: Integers, graph: Graph) -> bool:
+    """Whether a product with the matrix over all values is faster than adding the table entries of each row."""
     return bool(sizes.sum() ** 2 < PRODUCTS_AN_ENTRY * (sizes @ graph.degrees))
 
 
-def _mapped(base: Conditionals, design: Design) -> Conditionals:
-    return base if design is None else Mapped(base, design)
-
-
-def pairs_of_tables(layout: Layout) -> Design:
-    """Return the biases and couplings in 0/1 coding of tables of pairs of two-valued variables, as a sparse matrix."""
+def pairs_of_tables(family: TablesFamily) -> Design:
+    """Return the sparse matrix from tables of pairs of two-valued variables to biases and couplings in 0/1 coding."""
     from scipy.sparse import csr_array
 
-    n, first = layout.scopes.n_variables, int(layout.offsets[layout.n_singles])
-    single = layout.scopes.csr[1][: layout.n_singles]
-    i, j = layout.scopes.graph.edges.T
+    n, first = family.scopes.n_variables, int(family.offsets[family.n_singles])
+    single = family.scopes.csr[1][: family.n_singles]
+    i, j = family.graph.edges.T
     edge = np.arange(i.size)
     low, high = 2 * np.arange(single.size), 2 * np.arange(single.size) + 1
     entries = [first + 4 * edge + k for k in range(4)]  # (0, 0), (0, 1), (1, 0), (1, 1)
     parts = [(single, low, -1), (single, high, 1)]
     parts += [(i, entries[2], 1), (i, entries[0], -1), (j, entries[1], 1), (j, entries[0], -1)]
-    parts += [(n + edge, places, sign) for places, sign in zip(entries, (1, -1, -1, 1), strict=True)]
+    parts += [(n + edge, columns, sign) for columns, sign in zip(entries, (1, -1, -1, 1), strict=True)]
     rows, columns = (np.concatenate([part[k] for part in parts]) for k in range(2))
     values = np.concatenate([np.full(len(part[0]), float(part[2])) for part in parts])
-    return csr_array((values, (rows, columns)), shape=(n + i.size, layout.size))
+    matrix: Design = csr_array((values, (rows, columns)), shape=(n + i.size, family.n_parameters))
+    return matrix
 
 
-class OneHotPairs(RowConditionals):
-    """Tables of pairs by two products of indicators of values with the matrix of all couplings."""
+def _bias_columns(family: TablesFamily) -> Integers:
+    """Return the indices of the values, among those of all variables, that have a bias."""
+    owner = np.repeat(np.arange(family.scopes.n_variables), family.variables.sizes)
+    return np.flatnonzero(np.isin(owner, family.scopes.csr[1][: family.n_singles]))
 
-    def __init__(self, layout: Layout, rows: WeightedRows):
-        self.groups = groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
-        self.n_parameters, n_singles = layout.size, layout.n_singles
-        self.n_biases, self.n_values = int(layout.offsets[n_singles]), int(groups[-1])
+
+class OneHotPairs(RowConditionals[Parameters, Floats]):
+    """Conditionals of tables of pairs by two products of indicators of values with the matrix of all couplings."""
+
+    groups: Integers
+
+    def __init__(self, family: TablesFamily, rows: WeightedRows):
+        self.groups = groups = family.variables.offsets
+        self.n_parameters, n_singles = family.n_parameters, family.n_singles
+        self.n_biases, self.n_values = int(family.offsets[n_singles]), int(groups[-1])
         values = [np.arange(*ends) for ends in pairwise(groups)]
-        self.bias_columns = np.concatenate([np.empty(0, np.intp), *(values[i] for (i,) in layout.scopes[:n_singles])])
-        pairs = (values[i][:, None] * self.n_values + values[j] for i, j in layout.scopes[n_singles:])
-        self.places = np.concatenate([np.empty(0, np.intp), *map(np.ravel, pairs)])
+        self.bias_columns = _bias_columns(family)
+        pairs = (values[i][:, None] * self.n_values + values[j] for i, j in family.scopes[n_singles:])
+        self.cells = np.concatenate([np.empty(0, np.intp), *map(np.ravel, pairs)])  # of the matrix, by parameter
         least_rows = max(LEAST_ROWS, self.n_values // 2)
         super().__init__(rows, row_blocks(len(rows.codes), self.n_values, least_rows=least_rows))
 
-    def prepare(self, theta: Array) -> tuple[Array, Array]:
+    def prepare(self, theta: Floats) -> Parameters:
         """Return the biases of all values and the matrix of their couplings."""
         biases, matrix = np.zeros(self.n_values), np.zeros((self.n_values, self.n_values))
         biases[self.bias_columns] = theta[: self.n_biases]
-        matrix.ravel()[self.places] = theta[self.n_biases :]
+        matrix.ravel()[self.cells] = theta[self.n_biases :]
         return biases, matrix + matrix.T
 
-    def fill(self, prepared: tuple[Array, Array], codes: Array) -> tuple[Array, Array]:
+    def forward(self, prepared: Parameters, rows: States) -> tuple[Floats, Floats]:
         """Return the costs of rows and their indicators."""
         biases, matrix = prepared
-        indicators = kernels.one_hot(codes, self.groups)
+        indicators = kernels.one_hot(rows, self.groups)
         costs = indicators @ matrix
-        kernels.fields_to_costs(costs, biases, codes, self.groups)
+        kernels.fields_to_costs(costs, biases, rows, self.groups)
         return costs, indicators
 
-    def pull(self, codes: Array, slopes: Array, indicators: Array) -> Array:
-        """Return the gradient of ``sum(slopes * costs)``."""
-        sums = kernels.costs_to_fields(slopes, codes, self.groups)
-        products = slopes.T @ indicators
+    def backward(self, rows: States, derivatives: Floats, saved: Floats) -> Floats:
+        """Return the gradient of ``sum(derivatives * costs)``, given the indicators."""
+        sums = kernels.costs_to_fields(derivatives, rows, self.groups)
+        products = derivatives.T @ saved
         products += products.T
-        return np.concatenate([sums[self.bias_columns], products.ravel()[self.places]])
+        return np.concatenate([sums[self.bias_columns], products.ravel()[self.cells]])
 
 
-class OrientedPairs(RowConditionals):
-    """Tables of pairs, one variable at a time: what it gets from its neighbours are rows of its own tables.
+class OrientedPairs(RowConditionals[Parameters, None]):
+    """Conditionals of tables of pairs, one variable at a time, from the rows of its tables that its neighbours select.
 
-    To pick rows takes as many additions as a product with indicators takes multiplications by one. A variable's tables
-    stay in the cache while all rows pass.
+    A lookup takes one addition where a product with indicators takes a multiplication for each value. The tables of a
+    variable stay in the cache while all rows pass.
     """
 
-    groups: Array
+    groups: Integers
 
-    def __init__(self, layout: Layout, rows: WeightedRows):
-        self.layout, self.orientation, self.n_parameters = layout, layout.orientation, layout.size
-        self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
-        singles = [np.arange(self.groups[i], self.groups[i + 1]) for (i,) in layout.scopes[: layout.n_singles]]
-        self.bias_columns = np.concatenate([np.empty(0, np.intp), *singles])
+    def __init__(self, family: TablesFamily, rows: WeightedRows):
+        self.n_parameters, self.groups = family.n_parameters, family.variables.offsets
+        self.orientation, self.bias_columns = family.orientation, _bias_columns(family)
         super().__init__(rows, row_blocks(len(rows.codes), int(self.groups[-1])))
 
-    def prepare(self, theta: Array) -> tuple[Array, Array]:
-        """Return the biases of all values, and the tables as seen from both ends."""
+    def prepare(self, theta: Floats) -> Parameters:
+        """Return the biases of all values, and the tables from both ends."""
         biases, n_biases = np.zeros(self.groups[-1]), self.bias_columns.size
         biases[self.bias_columns] = theta[:n_biases]
         return biases, self.orientation.of(theta[n_biases:])
 
-    def _columns(self, i: int) -> slice:
+    def _columns(self, i: int) -> Slice:
         return slice(*self.groups[i : i + 2].tolist())
 
-    def _fill(self, costs: Array, prepared: tuple[Array, Array], codes: Array, i: int) -> None:
-        (biases, tables), (heads, starts, own, width) = prepared, self.orientation.span(i)
-        row_kernels.fill_costs(costs, codes, i, biases[self._columns(i)], heads, starts, tables[own], width)
+    def _fill(self, costs: Floats, prepared: Parameters, codes: States, i: int) -> None:
+        (biases, tables), (neighbours, starts, span, width) = prepared, self.orientation.span(i)
+        row_kernels.fill_costs(costs, codes, i, biases[self._columns(i)], neighbours, starts, tables[span], width)
 
-    def _add(self, gradient: tuple[Array, Array], slopes: Array, codes: Array, i: int) -> None:
-        (heads, starts, own, width), (biases, tables) = self.orientation.span(i), gradient
-        row_kernels.add_costs_vjp(slopes, codes, i, heads, starts, width, biases[self._columns(i)], tables[own])
+    def _add(self, gradient: Parameters, derivatives: Floats, codes: States, i: int) -> None:
+        (neighbours, starts, span, width), (biases, tables) = self.orientation.span(i), gradient
+        row_kernels.add_costs_vjp(
+            derivatives, codes, i, neighbours, starts, width, biases[self._columns(i)], tables[span]
+        )
 
-    def _zeros(self) -> tuple[Array, Array]:
+    def _zeros(self) -> Parameters:
         return np.zeros(self.groups[-1]), np.zeros(self.orientation.size)
 
-    def _folded(self, gradient: tuple[Array, Array]) -> Array:
+    def _folded(self, gradient: Parameters) -> Floats:
         biases, tables = gradient
         return np.concatenate([biases[self.bias_columns], self.orientation.folded(tables)])
 
-    def fill(self, prepared: tuple[Array, Array], codes: Array) -> tuple[Array, None]:
+    def forward(self, prepared: Parameters, rows: States) -> tuple[Floats, None]:
         """Return the costs of rows."""
-        costs = np.empty((len(codes), self.groups[-1]))
-        for i in range(codes.shape[1]):
-            self._fill(costs[:, self._columns(i)], prepared, codes, i)
+        costs = np.empty((len(rows), self.groups[-1]))
+        for i in range(rows.shape[1]):
+            self._fill(costs[:, self._columns(i)], prepared, rows, i)
         return costs, None
 
-    def pull(self, codes: Array, slopes: Array, kept: None) -> Array:
-        """Return the gradient of ``sum(slopes * costs)``."""
+    def backward(self, rows: States, derivatives: Floats, saved: None) -> Floats:
+        """Return the gradient of ``sum(derivatives * costs)``."""
         gradient = self._zeros()
-        for i in range(codes.shape[1]):
-            self._add(gradient, slopes[:, self._columns(i)], codes, i)
+        for i in range(rows.shape[1]):
+            self._add(gradient, derivatives[:, self._columns(i)], rows, i)
         return self._folded(gradient)
 
-    def evaluate(self, theta: Array, loss: Loss) -> tuple[float, Array]:
-        """Return the weighted sum of the losses and its gradient."""
-        prepared, gradient = self.prepare(theta), self._zeros()  # each variable has a part of the gradient
+    def evaluate(self, theta: Floats, loss: Loss) -> tuple[float, Floats]:
+        """Return the weighted sum of the losses and its gradient, with one thread for each variable."""
+        prepared, gradient = self.prepare(theta), self._zeros()  # threads write to disjoint parts of the gradient
 
         def of_variable(i: int) -> float:
             columns, value = self._columns(i), 0.0
@@ -183,29 +194,23 @@ class OrientedPairs(RowConditionals):
         return float(value), self._folded(gradient)
 
 
-class Tables(RowConditionals):
-    """Tables of any number of variables: each row looks up its entry, and those of one changed value."""
+class Tables(RowConditionals[Floats, None]):
+    """Conditionals of tables of any number of variables: lookups of the present entry, and of one for each change."""
 
-    def __init__(self, layout: Layout, rows: WeightedRows):
-        self.layout, self.n_parameters = layout, layout.size
-        if not layout.variables.two_valued:
-            self.groups = np.concatenate([[0], np.cumsum(layout.cardinalities)])
+    def __init__(self, family: TablesFamily, rows: WeightedRows):
+        self.family, self.n_parameters, self.groups = family, family.n_parameters, family.variables.groups
         n_columns = rows.codes.shape[1] if self.groups is None else int(self.groups[-1])
         super().__init__(rows, row_blocks(len(rows.codes), n_columns))
 
-    def arranged(self, codes: Array) -> Array:
-        """Return rows by variable."""
-        return by_variable(codes)
+    def arrange(self, codes: States) -> States:
+        """Return rows stored by variable."""
+        return np.asarray(by_variable(codes))
 
-    def prepare(self, theta: Array) -> Array:
-        """Return the entries."""
-        return theta
-
-    def fill(self, theta: Array, rows: Array) -> tuple[Array, None]:
+    def forward(self, prepared: Floats, rows: States) -> tuple[Floats, None]:
         """Return the costs of rows."""
-        return np.ascontiguousarray(table_kernels.costs(rows, self.groups, *self.layout.arrays, theta).T), None
+        return np.ascontiguousarray(table_kernels.costs(rows, self.groups, *self.family.arrays, prepared).T), None
 
-    def pull(self, rows: Array, slopes: Array, kept: None) -> Array:
-        """Return the gradient of ``sum(slopes * costs)``."""
-        by_column = np.ascontiguousarray(slopes.T)
-        return table_kernels.costs_vjp(rows, by_column, self.groups, *self.layout.arrays)
+    def backward(self, rows: States, derivatives: Floats, saved: None) -> Floats:
+        """Return the gradient of ``sum(derivatives * costs)``."""
+        derivatives = np.ascontiguousarray(derivatives.T)
+        return np.asarray(table_kernels.costs_vjp(rows, derivatives, self.groups, *self.family.arrays))

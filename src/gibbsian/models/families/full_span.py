@@ -3,79 +3,79 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Self
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.parallel import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.base import FAMILIES, Model, Parts, fields_alone
 from gibbsian.models.conditionals import Conditionals, SpanConditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.products import ProductsFamily
+from gibbsian.models.families.scoped import Weights
 from gibbsian.models.families.span_basis import SpanBasis
-from gibbsian.models.family import Array, Model, Parts, fields_alone
-from gibbsian.models.file_parts import COUNT, Listed, PartsInFile, Plain, reals, wholes
-from gibbsian.models.given import Given
+from gibbsian.models.file_parts import COUNT, Listed, PartsInFile, Plain, integers, reals
+from gibbsian.models.given import Given, cached_by_nodes
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes, triangles
-from gibbsian.models.states import checked_fixed, checked_shares
-from gibbsian.models.variables import SPINS, Variables
+from gibbsian.models.variables import Variables, VariablesOf, as_variables, checked_fixed, checked_weights
 from gibbsian.resources import memory_limit, require_memory, row_blocks
 from gibbsian.startup import logsumexp
 
-# Most states of the variables of one function where the family is asked for as a product of small tables.
+# Maximum number of states of the variables of one function in a factor graph.
 MAX_FACTOR_STATES = 2**22
 
 
-class SpanParts(NamedTuple):
-    """Theta: the parameter of each function."""
-
-    parameters: Array
-
-
 class SpanTable(NamedTuple):
-    """A table over all rows, or over all functions, at some theta, and log Z there.
+    """A table over all rows, or over all functions, at one theta, and log Z. The family does not cache tables."""
 
-    The family keeps none: who asks more than once, as learners do, holds it in a state of his own.
-    """
-
-    values: Array
+    values: Floats
     log_partition: float
 
 
+def normalise(log_weights: Floats) -> float:
+    """Overwrite a table of log-weights with probabilities and return log Z."""
+    reference = exponentiate(log_weights)
+    total = float(log_weights.sum(dtype=np.float64))
+    scale(log_weights, 1.0 / total)
+    return reference + float(np.log(total))
+
+
+@FAMILIES.register("full-span")
 @dataclass(frozen=True, eq=False)
 class FullSpanFamily:
     """``P(x) = exp(sum_y theta_y Phi_y(x)) / Z`` over some functions of a basis that spans all (TA22 eq. 2.1).
 
-    Functions are linearly independent and none is constant, so that there is no gauge to choose. A family is cheap to
-    make: learners that choose functions go from one to the next (`append`, `take`) and hold theta beside it.
+    Functions are linearly independent and none is constant, so that parameters are unique. A family is cheap to
+    construct: learners that select functions go from one family to the next (`append`, `take`).
 
     Parameters
     ----------
     basis : SpanBasis
-        All functions of the variables; families share it.
+        All functions of the variables, shared by families.
     functions : ndarray of int
-        The numbers of those that have a parameter, each once, in any order; 0, the constant, may not.
+        The numbers of those that have a parameter, each once, in any order, without the constant 0.
     n_hidden : int, default=0
-        How many variables, the last ones, no row of data shows.
+        Number of hidden variables, which come last.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.models.families.full_span import FullSpanFamily
-    >>> from gibbsian.models.variables import Variables
+    >>> from gibbsian import FullSpanFamily, Variables
     >>> model = FullSpanFamily.model({3: 0.5}, Variables.binary(2))
     >>> model.family.supports, model.log_weights(np.array([[0, 0], [0, 1]]))
     ([(0, 1)], array([ 0.5, -0.5]))
 
-    A learner holds the family, theta and the dual (TA22 eq. 2.6) in its state. A step appends functions or takes some
-    of them, theta follows, and the dual of the next family overwrites the last.
+    The state of a learner has the family, theta and the dual (TA22 eq. 2.6). A step appends functions or takes some of
+    them, extends or cuts theta likewise, and overwrites the dual.
 
     >>> family, theta = FullSpanFamily.uniform(Variables.binary(2)), np.empty(0)
     >>> dual = family.dual(theta)
@@ -90,15 +90,15 @@ class FullSpanFamily:
     """
 
     basis: SpanBasis
-    functions: Array
+    functions: Integers
     n_hidden: int = 0
 
-    registered_name: ClassVar[str] = "full-span"
+    registered_name: ClassVar[str]
     has_fast_transform: ClassVar[bool] = True
     parts_in_file: ClassVar[PartsInFile] = {
         "cardinalities": Listed(COUNT, "all"),
         "n_hidden": Plain((int,), 0, size="hidden"),
-        "indices": wholes("parameters", low=1),
+        "indices": integers("parameters", low=1),
         "theta": reals("parameters"),
     }
     __getstate__ = fields_alone
@@ -116,15 +116,15 @@ class FullSpanFamily:
 
     @classmethod
     def uniform(cls, variables: Variables, hidden: Sequence[int] = ()) -> Self:
-        """Return the family without functions, with which learners that choose some begin.
+        """Return the family without functions, from which greedy learners start.
 
-        Hidden variables have as many values as `hidden` says; their scores, where columns have some, are their codes.
+        `hidden` has the number of values of each hidden variable. Their scores are their codes if columns have scores.
         """
         return cls(SpanBasis(variables + Variables.ordinal(map(range, hidden))), np.empty(0, np.int64), len(hidden))
 
     @classmethod
     def dense(cls, variables: Variables, hidden: Sequence[int] = ()) -> Self:
-        """Return the family of all positive distributions: that with every function."""
+        """Return the family with every function, which contains all positive distributions."""
         family = cls.uniform(variables, hidden)
         require_memory(16.0 * family.basis.size, f"all {family.basis.size:.3g} functions", "choose fewer variables")
         return family.append(np.arange(1, family.basis.size))
@@ -136,29 +136,28 @@ class FullSpanFamily:
         return Model(family, np.array(list(parameters.values()), dtype=np.float64))
 
     @classmethod
-    def on_graph(cls, graph: Graph, variables: Variables = SPINS) -> Self:
-        """Return the family with all functions of a variable, an edge or a triangle of a graph; spins by default.
+    def on_graph(cls, graph: Graph, variables: VariablesOf = Variables.spins) -> Self:
+        """Return the family with all functions of single variables, edges and triangles of a graph.
 
         Examples
         --------
         >>> import gibbsian as gb
-        >>> from gibbsian.models.families.full_span import FullSpanFamily
+        >>> from gibbsian import FullSpanFamily
         >>> FullSpanFamily.on_graph(gb.graphs.complete(2)).supports
         [(0,), (1,), (0, 1)]
         """
-        family = cls.uniform(Variables.spins(graph.n_nodes) if variables == SPINS else variables)
+        family = cls.uniform(as_variables(variables, graph.n_nodes))
         scopes = [*Scopes.of_graph(graph), *triangles(graph)]
         return family.append(np.concatenate([family.basis.functions_of(scope) for scope in scopes]))
 
     @classmethod
-    def of_log_weights(cls, log_weights: Array, variables: Variables) -> Model[Self]:
-        """Return the model with these log-weights of all rows: every distribution without zeros has one.
+    def of_log_weights(cls, log_weights: Floats, variables: Variables) -> Model[Self]:
+        """Return the model with these log-weights of all rows; there is one for every distribution without zeros.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from gibbsian.models.families.full_span import FullSpanFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian import FullSpanFamily, Variables
         >>> model = FullSpanFamily.of_log_weights(np.log([0.2, 0.3, 0.5]), Variables.categories((3,)))
         >>> model.family.probabilities(model.theta).values.round(6)
         array([0.2, 0.3, 0.5])
@@ -172,51 +171,64 @@ class FullSpanFamily:
     # -- structure ----------------------------------------------------------------------------------------------------
     @property
     def variables(self) -> Variables:
-        """The values of all variables."""
+        """The columns, then the hidden variables."""
         return self.basis.variables
 
     @property
     def n_parameters(self) -> int:
-        """One for each function."""
+        """Number of functions."""
         return self.functions.size
 
     @property
-    def orders(self) -> Array:
-        """On how many variables each function depends."""
+    def orders(self) -> Integers:
+        """Number of variables of each function."""
         return self.basis.orders(self.functions)
 
     @property
     def supports(self) -> list[Scope]:
-        """On which variables each function depends."""
+        """The variables of each function."""
         return self.basis.supports(self.functions)
 
     @property
-    def penalised(self) -> Array:
-        """The functions of two and more variables."""
+    def penalised(self) -> Mask:
+        """Mask of the functions of two or more variables."""
         return self.orders > 1
 
     @property
-    def statistic_range(self) -> tuple[Array, Array]:
+    def statistic_range(self) -> tuple[Floats, Floats]:
         """Minus one and one."""
         return np.full(self.n_parameters, -1.0), np.ones(self.n_parameters)
 
     @cached_property
     def scopes(self) -> Scopes:
-        """The sets of variables on which a function depends."""
+        """The sets of variables with a function."""
         return Scopes.sorted(set(self.supports), len(self.variables))
 
-    def append(self, functions: Sequence[int] | Array) -> Self:
-        """Return the family with further functions: theta follows by ``np.append(theta, parameters)``."""
+    @property
+    def graph(self) -> Graph:
+        """The pairs of variables that share a function."""
+        return self.scopes.graph
+
+    def terms_of(self, variables: Mask) -> Mask:
+        """Return the mask of the functions of any masked variable."""
+        return np.asarray(np.any(self.basis.digits(self.functions)[:, variables] > 0, axis=1))
+
+    def log_odds(self, theta: Floats) -> Floats:
+        """Return the largest change of a log-probability by each parameter: functions are -1 and +1."""
+        return 2.0 * np.abs(theta)
+
+    def append(self, functions: Sequence[int] | Integers) -> Self:
+        """Return the family with further functions; the new theta is ``np.append(theta, parameters)``."""
         added = np.asarray(functions, dtype=np.int64)
         return type(self)(self.basis, np.concatenate([self.functions, added]), self.n_hidden)
 
-    def take(self, places: Array) -> Self:
-        """Return the family of some functions, by a mask or by their places; theta follows by ``theta[places]``."""
-        return type(self)(self.basis, self.functions[places], self.n_hidden)
+    def take(self, chosen: Integers | Mask) -> Self:
+        """Return the family of some functions, by their indices or a mask; the new theta is ``theta[chosen]``."""
+        return type(self)(self.basis, self.functions[chosen], self.n_hidden)
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter."""
-        return [f"theta[{place}]" for place in range(self.n_parameters)]
+        return [f"theta[{index}]" for index in range(self.n_parameters)]
 
     def to_parts(self) -> Parts:
         """Return the number of values of each variable and the functions."""
@@ -225,23 +237,23 @@ class FullSpanFamily:
 
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
-        """Build the family from what a file keeps."""
-        sizes, n = tuple(np.asarray(parts.plain["cardinalities"]).tolist()), len(variables)
+        """Build the family from the parts of a model file."""
+        sizes, n = tuple(cast("list[int]", parts.plain["cardinalities"])), len(variables)
         if sizes[:n] != variables.sizes or len(sizes) - n != parts.plain["n_hidden"]:
             raise ArgumentError("holds other numbers of values than the columns have", argument="cardinalities")
-        return cls.uniform(variables, sizes[n:]).append(parts.arrays["indices"])
+        return cls.uniform(variables, sizes[n:]).append(np.asarray(parts.arrays["indices"], np.intp))
 
     # -- parameters ---------------------------------------------------------------------------------------------------
-    def split(self, theta: Array) -> SpanParts:
+    def split(self, theta: Floats) -> Weights:
         """Return the parameters."""
-        return SpanParts(theta)
+        return Weights(theta)
 
-    def canonical(self, theta: Array) -> Array:
-        """Return theta, which has no other gauge."""
+    def canonical(self, theta: Floats) -> Floats:
+        """Return theta, which is unique."""
         return theta
 
-    def interactions(self, theta: Array) -> Interactions:
-        """Return the coefficients of products of spins; where there are more than two values, norms of tables."""
+    def interactions(self, theta: Floats) -> Interactions:
+        """Return the weights of products of spins; if variables have more than two values, norms of tables."""
         layers = (len(self.variables) - self.n_hidden, *([self.n_hidden] * (self.n_hidden > 0)))
         if self.variables.two_valued:
             larger = self.penalised
@@ -250,17 +262,16 @@ class FullSpanFamily:
         tables = zero_sum((factor.nodes, factor.table) for factor in self.factors(theta).factors)
         return of_tables(tables, layers, None if self.variables.scores is None else self.variables.levels)
 
-    def _spin_weights(self, theta: Array) -> Array:
-        """The weights of products of spins: a function is a product of signs that are -1 at the upper value."""
+    def _spin_weights(self, theta: Floats) -> Floats:
+        """Return the weights of products of spins: a function is a product of signs that are -1 at code 1."""
         return theta * (-1.0) ** self.orders
 
-    def to_products(self, theta: Array) -> Model[ProductsFamily]:
+    def to_products(self, theta: Floats) -> Model[ProductsFamily]:
         """Return the same distribution of two-valued variables as products of spins; log Z is the same.
 
         Examples
         --------
-        >>> from gibbsian.models.families.full_span import FullSpanFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian import FullSpanFamily, Variables
         >>> model = FullSpanFamily.model({1: 0.25, 6: 0.5}, Variables.binary(3))
         >>> products = model.family.to_products(model.theta)
         >>> products.family.scopes, products.theta
@@ -272,43 +283,40 @@ class FullSpanFamily:
         return ProductsFamily.model(dict(weights), len(self.variables))
 
     # -- all rows at once ---------------------------------------------------------------------------------------------
-    # Tables are in the order of the numbers of rows or of functions. `out` is overwritten: one as large, float64 or
-    # float32, that the caller owns.
-    def log_weight_table(self, theta: Array, out: Array | None = None) -> Array:
+    # Tables are in the order of the numbers of rows or of functions. `out` is a table of the same size, float64 or
+    # float32, to be overwritten.
+    def log_weight_table(self, theta: Floats, out: Floats | None = None) -> Floats:
         """Return the log-weights of all rows, by one fast transform of theta (TA22 section 2.2.2)."""
         table = self._table("the table of log-weights", out)
-        self.basis.fill(table, self._places, theta)
+        self.basis.fill(table, self._indices, theta)
         return table
 
     @kept_threads()
-    def probabilities(self, theta: Array, out: Array | None = None) -> SpanTable:
+    def probabilities(self, theta: Floats, out: Floats | None = None) -> SpanTable:
         """Return the probabilities of all rows."""
         table = self.log_weight_table(theta, self._table("a table of all probabilities", out))
-        reference = exponentiate(table)
-        total = float(table.sum(dtype=np.float64))
-        scale(table, 1.0 / total)
-        return SpanTable(table, reference + float(np.log(total)))
+        return SpanTable(table, normalise(table))
 
-    def dual(self, theta: Array, out: Array | None = None) -> SpanTable:
-        """Return ``<Phi_y>`` of every function of the basis (TA22 eq. 2.6): two transforms, no second table."""
-        found = self.probabilities(theta, self._table("the table of the dual", out))
-        transform(found.values, self.basis.shape)
-        return found
+    def dual(self, theta: Floats, out: Floats | None = None) -> SpanTable:
+        """Return ``<Phi_y>`` of every function of the basis (TA22 eq. 2.6): two transforms in one table."""
+        dual = self.probabilities(theta, self._table("the table of the dual", out))
+        transform(dual.values, self.basis.shape)
+        return dual
 
-    def statistics_from_table(self, probabilities: Array) -> Array:
+    def statistics_from_table(self, probabilities: Floats) -> Floats:
         """Return the expected functions, given the probabilities of all rows."""
         table = self._table("the table of the dual", None)
         table[:] = probabilities
         transform(table, self.basis.shape)
-        return table[self._places]
+        return table[self._indices]
 
     @cached_property
-    def _places(self) -> Array | slice:
-        """Where theta stands in a table: in one piece where every function has a parameter."""
+    def _indices(self) -> Integers | Slice:
+        """The indices of theta in a table: a slice if every function has a parameter."""
         all_in_order = self.n_parameters == self.basis.size - 1 and bool((np.diff(self.functions) == 1).all())
-        return slice(1, None) if all_in_order else self.functions
+        return slice(1, self.basis.size) if all_in_order else self.functions
 
-    def _table(self, what: str, out: Array | None) -> Array:
+    def _table(self, what: str, out: Floats | None) -> Floats:
         if out is not None:
             return out
         size = self.basis.size
@@ -320,16 +328,15 @@ class FullSpanFamily:
         return aligned_zeros(size)
 
     def table_pays(self, n_rows: int) -> bool:
-        """Whether the log-weights of so many rows are cheaper read from a table of all rows, and it fits.
+        """Whether a table of all rows fits in memory and is the cheaper way to the log-weights of some rows.
 
-        A transform takes a pass over all rows for each variable, and rows by themselves one over all pairs of a row and
-        a function.
+        The table costs a pass over all rows for each variable, the direct way one over all pairs of row and function.
         """
         return n_rows * self.n_parameters >= self.basis.size and 8.0 * self.basis.size <= memory_limit()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def log_weights(self, theta: Array, x: Array) -> Array:
-        """Return the log-weight of each row of codes, by itself or from a table, whichever is cheaper."""
+    def log_weights(self, theta: Floats, x: States) -> Floats:
+        """Return the log-weight of each row of codes, directly or from a table, whichever is cheaper."""
         codes = self.variables.checked(x)
         if self.table_pays(len(codes)):
             return self.log_weight_table(theta)[self.basis.numbers(codes)]
@@ -338,122 +345,119 @@ class FullSpanFamily:
             logs[rows] = self.basis.values(self.functions, codes[rows]) @ theta
         return logs
 
-    def statistics(self, x: Array) -> Array:
+    def statistics(self, x: States) -> Floats:
         """Return the functions at each row."""
         return self.basis.values(self.functions, self.variables.checked(x))
 
-    def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
+    def mean_statistics(self, x: States, weights: Floats | None = None) -> Floats:
         """Return the weighted means of the functions over the rows."""
         codes = self.variables.checked(x)
-        shares = checked_shares(weights, len(codes))
+        normalised = checked_weights(weights, len(codes))
         if self.table_pays(len(codes)):
             table = self._table("the table of the data", None)
-            np.add.at(table, self.basis.numbers(codes), shares)
+            np.add.at(table, self.basis.numbers(codes), normalised)
             return self.statistics_from_table(table)
         means = np.zeros(self.n_parameters)
         for rows in row_blocks(len(codes), self.n_parameters):
-            means += shares[rows] @ self.basis.values(self.functions, codes[rows])
+            means += normalised[rows] @ self.basis.values(self.functions, codes[rows])
         return means
 
     def conditionals(self, rows: WeightedRows) -> Conditionals:
-        """Bind rows of codes to the log-odds of each value given the others."""
+        """Bind rows, for losses of the log-odds of each variable given all others."""
+        rows = rows._replace(codes=self.variables.checked(rows.codes))
         return SpanConditionals(self.basis, self.functions, self.variables.groups, rows)
 
     # -- other forms --------------------------------------------------------------------------------------------------
-    def factors(self, theta: Array) -> FactorGraph:
-        """Return a table for each set of variables on which a function depends.
+    def factors(self, theta: Floats) -> FactorGraph:
+        """Return a table for each set of variables with a function.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from gibbsian.models.families.full_span import FullSpanFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian import FullSpanFamily, Variables
         >>> family = FullSpanFamily.uniform(Variables.binary(2)).append([3])
         >>> family.factors(np.array([0.5])).factors[0].table.tolist()
         [[0.5, -0.5], [-0.5, 0.5]]
         """
         factors = []
-        for scope, basis, own, places in self._by_scope:
+        for scope, basis, functions, indices in self._by_scope:
             table = np.empty(basis.size)
-            basis.fill(table, own, theta[places])
+            basis.fill(table, functions, theta[indices])
             factors.append(Factor(scope, table.reshape(basis.variables.sizes)))
         return FactorGraph(self.basis.shape, tuple(factors))
 
-    def statistics_from(self, marginal: Marginal) -> Array:
-        """Return the expected functions, given the joint probabilities of any few variables that share one."""
+    def statistics_from(self, marginal: Marginal) -> Floats:
+        """Return the expected functions, given the joint probabilities of the variables of each."""
         means = np.empty(self.n_parameters)
-        for scope, basis, own, places in self._by_scope:
+        for scope, basis, functions, indices in self._by_scope:
             table = np.array(marginal(scope), dtype=np.float64).ravel()
             transform(table, basis.shape)
-            means[places] = table[own]
+            means[indices] = table[functions]
         return means
 
     @cached_property
-    def _by_scope(self) -> list[tuple[Scope, SpanBasis, Array, Array]]:
-        """The sets of variables on which a function depends: their basis, the functions there, and their places."""
-        lowest = self.basis.numbers(self.basis.digits(self.functions) > 0)  # the first function of the same variables
-        lowest, which = np.unique(lowest, return_inverse=True)
-        every = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
-        found = []
-        for scope, places in zip(self.basis.supports(lowest), every, strict=False):  # one piece where there is none
-            basis, own = self.basis.within(self.functions[places], scope)
+    def _by_scope(self) -> list[tuple[Scope, SpanBasis, Integers, Integers]]:
+        """For each set of variables with a function: the set, its basis, the functions in it, and their indices."""
+        first = self.basis.numbers(self.basis.digits(self.functions) > 0)  # the first function of the same variables
+        first, which = np.unique(first, return_inverse=True)
+        groups = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        parts = []
+        for scope, indices in zip(self.basis.supports(first), groups, strict=False):  # one empty group if no function
+            basis, functions = self.basis.restricted(self.functions[indices], scope)
             if basis.size > MAX_FACTOR_STATES:
                 raise ArgumentError(
                     f"a function of {len(scope)} variables has a table of {basis.size:.3g} states",
                     f"at most {MAX_FACTOR_STATES} can be listed",
                 )
-            found.append((scope, basis, own, places))
-        return found
+            parts.append((scope, basis, functions, indices))
+        return parts
 
     # -- some variables given -----------------------------------------------------------------------------------------
-    def given(self, nodes: Sequence[int] | Array, codes: Sequence[int] | Array) -> Given[Self]:
-        """Return the family of the other variables given the codes of some (see `Given`).
+    def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
+        """Condition on the codes of some variables.
 
-        A function keeps its part in the free variables, times the sign of its part in the given ones.
+        A function becomes its factor of the free variables, times the sign of its factor of the given ones.
         """
-        fixed, held = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place, given, own = self._without(fixed)
-        return Given.of_products(family, place, given.values(own, held[None])[0])
+        fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
+        family, place, basis, functions = self.without(fixed)
+        return Given.of_products(family, place, basis.values(functions, given_codes[None])[0])
 
-    def given_rows(self, theta: Array, nodes: Sequence[int], codes: Array) -> tuple[Self, Array, Array]:
-        """Return `given` for many rows at once: the family they share, and the parameters and the constant of each.
+    def given_rows(self, theta: Floats, nodes: Sequence[int] | Integers, codes: Codes) -> tuple[Self, Floats, Floats]:
+        """Condition on the codes of many rows: return the family they share, and parameters and constant of each.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from gibbsian.models.families.full_span import FullSpanFamily
-        >>> from gibbsian.models.variables import Variables
+        >>> from gibbsian import FullSpanFamily, Variables
         >>> family = FullSpanFamily.uniform(Variables.binary(2)).append([2, 3])
         >>> rest, parameters, constants = family.given_rows(np.array([0.2, 0.5]), [0], np.array([[0], [1]]))
         >>> rest.supports, parameters.tolist(), constants.tolist()
         ([(0,)], [[0.5], [-0.5]], [0.2, -0.2])
         """
-        family, place, given, own = self._without(tuple(nodes))
+        family, place, basis, functions = self.without(tuple(nodes))
         n_rows, width = len(codes), family.n_parameters + 1
-        columns = np.arange(n_rows)[:, None] * width + place + 1  # the constant stands first
-        terms = theta * given.values(own, codes)
-        sums = np.bincount(columns.ravel(), terms.ravel(), n_rows * width).reshape(n_rows, width)
+        columns = np.arange(n_rows)[:, None] * width + place + 1  # column 0 is the constant
+        terms = theta * basis.values(functions, codes)
+        sums = np.asarray(np.bincount(columns.ravel(), terms.ravel(), n_rows * width), np.float64)
+        sums = sums.reshape(n_rows, width)
         return family, sums[:, 1:], sums[:, 0]
 
-    @cached_property
-    def _without(self) -> Callable[[Scope], tuple[Self, Array, SpanBasis, Array]]:
-        """The family of the other variables, where each parameter goes, and the basis and functions of the given ones.
+    @cached_by_nodes
+    def without(self, nodes: Scope) -> tuple[Self, Integers, SpanBasis, Integers]:
+        """Return the family of the other variables, and where each function went.
 
-        Remembered, as rows ask again.
+        That is its index in the new family, or -1, and the basis of the given variables with its factor there.
         """
-        return lru_cache(maxsize=64)(self._make_without)
-
-    def _make_without(self, nodes: Scope) -> tuple[Self, Array, SpanBasis, Array]:
         rest = np.setdiff1d(np.arange(len(self.variables)), nodes)
-        basis, parts = self.basis.within(self.functions, rest)
+        basis, parts = self.basis.restricted(self.functions, rest)
         used, place = np.unique(parts, return_inverse=True)
-        functions = used[used > 0]  # the constant comes first where there is one
+        functions = used[used > 0]  # without the constant, which comes first
         n_hidden = int(np.count_nonzero(rest >= len(self.variables) - self.n_hidden))
         family = type(self)(basis, functions, n_hidden)
-        return family, place.ravel() - (used.size - functions.size), *self.basis.within(self.functions, nodes)
+        return family, place.ravel() - (used.size - functions.size), *self.basis.restricted(self.functions, nodes)
 
-    def without_hidden(self, theta: Array) -> Model[Self]:
-        """Return the distribution of the columns, the hidden variables summed out: again a full-span model."""
+    def without_hidden(self, theta: Floats) -> Model[Self]:
+        """Return the distribution of the columns, with hidden variables summed out, again as a full-span model."""
         if not self.n_hidden:
             return Model(self, theta)
         columns = self.variables.take(range(len(self.variables) - self.n_hidden))

@@ -1,45 +1,46 @@
-"""The Gaussian Markov random field: real variables, of which only neighbours in a graph interact.
+"""The Gaussian Markov random field: real variables that interact along the edges of a graph.
 
-YK15 opens with the Gaussian as the example of learning by statistics: the mean and the covariance of the data are all
-that maximum likelihood asks for. Here ``P(x) = exp(h . u - u' J u / 2) / Z`` over numbers in standard units,
-``u = (x - centre) / scale``, so that neither rounding nor steps of learners depend on the units of the columns. An
-absent edge is a zero of J: both columns are independent given all others.
+YK15 opens with the Gaussian as the example of learning by statistics: maximum likelihood needs only the mean and the
+covariance of the data. The family is ``P(x) = exp(h . u - u' J u / 2) / Z`` in standard units,
+``u = (x - centre) / scale``, so that neither rounding nor steps of learners depend on the units of the columns. Two
+columns without an edge have a zero in J: they are independent given all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.family import FAMILIES, Array, Parts, fields_alone
-from gibbsian.models.file_parts import LARGEST, SIZE, PartsInFile, reals
+from gibbsian.models.base import FAMILIES, Parts, fields_alone
+from gibbsian.models.file_parts import LARGEST, SIZE, PartsInFile, integers, reals
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.states import checked_shares
-from gibbsian.models.variables import Variables
+from gibbsian.models.rows import patterns_of
+from gibbsian.models.variables import Variables, checked_weights
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class Moments(NamedTuple):
-    """What a Gaussian sees of rows: the mean of ``y y'`` with ``y = (1, u)``, and the weight of the rows."""
+    """The sufficient statistics of rows: the mean of ``y y'`` with ``y = (1, u)``, and the weight of the rows."""
 
-    matrix: Array
+    matrix: Floats
     total_weight: float
 
     @property
     def has_missing(self) -> bool:
-        """False: moments are those of whole rows."""
+        """False: moments describe complete rows."""
         return False
 
     @classmethod
-    def of(cls, u: Array, weights: Array) -> Moments:
-        """Take the moments of rows in standard units."""
+    def of(cls, u: Floats, weights: Floats) -> Moments:
+        """Return the moments of rows in standard units."""
         y = np.column_stack([np.ones(len(u)), u])
         return cls((y * (weights / weights.sum())[:, None]).T @ y, float(weights.sum()))
 
@@ -49,12 +50,12 @@ class Moments(NamedTuple):
         return Moments((self.total_weight * self.matrix + other.total_weight * other.matrix) / weight, weight)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         """The mean of the rows."""
         return self.matrix[0, 1:]
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """The covariance of the rows."""
         return self.matrix[1:, 1:] - np.outer(self.mean, self.mean)
 
@@ -62,25 +63,25 @@ class Moments(NamedTuple):
 class GaussianParts(NamedTuple):
     """Views of theta: fields h, the diagonal of the precision matrix J, and its entries along the edges."""
 
-    fields: Array
-    diagonal: Array
-    couplings: Array
+    fields: Floats
+    diagonal: Floats
+    couplings: Floats
 
 
 class Solution(NamedTuple):
-    """The distribution at some theta, in standard units: mean, covariance and ``log det J``."""
+    """The distribution at one theta, in standard units: mean, covariance and ``log det J``."""
 
-    mean: Array
-    covariance: Array
+    mean: Floats
+    covariance: Floats
     log_det: float
 
     def moments(self, weight: float = 1.0) -> Moments:
-        """Return the moments of the distribution, as if of rows of some weight."""
+        """Return the moments of the distribution, as those of rows with a weight."""
         y = np.append(1.0, self.mean)
         return Moments(np.outer(y, y) + np.pad(self.covariance, (1, 0)), weight)
 
 
-@FAMILIES.register("gaussian", numbers=True)
+@FAMILIES.register("gaussian")
 @dataclass(frozen=True, eq=False)
 class GaussianFamily:
     """Normal distributions whose precision matrix has the zeros of a graph.
@@ -90,7 +91,7 @@ class GaussianFamily:
     graph : Graph
         Which variables interact given all others.
     centre, scale : ndarray of shape (n_variables,)
-        What standard units are: theta is about ``u = (x - centre) / scale``.
+        The standard units of theta, ``u = (x - centre) / scale``.
 
     Examples
     --------
@@ -102,12 +103,13 @@ class GaussianFamily:
     """
 
     graph: Graph
-    centre: Array
-    scale: Array
+    centre: Floats
+    scale: Floats
 
     registered_name: ClassVar[str]
     parts_in_file: ClassVar[PartsInFile] = {
         "n_variables": SIZE,
+        "edges": integers("edges", 2, below="all"),
         "centre": reals("n"),
         "scale": reals("n", low=1 / LARGEST),
         "theta": reals("parameters"),
@@ -118,30 +120,30 @@ class GaussianFamily:
     # -- structure ----------------------------------------------------------------------------------------------------
     @cached_property
     def variables(self) -> Variables:
-        """Real numbers."""
+        """Real variables."""
         return Variables.reals(self.graph.n_nodes)
 
     @property
     def n_parameters(self) -> int:
-        """Fields, the diagonal and the edges."""
+        """Number of fields, diagonal entries and edges."""
         return 2 * self.graph.n_nodes + self.graph.n_edges
 
     @property
-    def penalised(self) -> Array:
-        """The interactions."""
+    def penalised(self) -> Mask:
+        """Mask of the couplings."""
         return np.arange(self.n_parameters) >= 2 * self.graph.n_nodes
 
     @cached_property
-    def _terms(self) -> tuple[Array, Array, Array]:
-        """Every statistic is ``c y_a y_b`` with y = (1, u): a, b and c."""
+    def _terms(self) -> tuple[Integers, Integers, Floats]:
+        """The indices a, b and the factor c of each statistic ``c y_a y_b`` with y = (1, u)."""
         n, (i, j) = self.graph.n_nodes, self.graph.edges.T
         nodes = np.arange(1, n + 1)
         factors = np.repeat([1.0, -0.5, -1.0], [n, n, len(i)])
         return np.concatenate([0 * nodes, nodes, i + 1]), np.concatenate([nodes, nodes, j + 1]), factors
 
     @property
-    def statistic_range(self) -> tuple[Array, Array]:
-        """Unbounded but for the squares, which are not positive."""
+    def statistic_range(self) -> tuple[Floats, Floats]:
+        """Infinite, but zero at most for minus the squares."""
         square = self._terms[2] == -0.5
         return np.full(self.n_parameters, -np.inf), np.where(square, 0.0, np.inf)
 
@@ -151,136 +153,134 @@ class GaussianFamily:
         return [*names, *(f"{name}^2" for name in names), *edges]
 
     def to_parts(self) -> Parts:
-        """Return the graph and the units."""
+        """Return the graph and the standard units."""
         arrays = {**self.graph.to_arrays(), "centre": self.centre, "scale": self.scale}
         return Parts({"n_variables": self.graph.n_nodes}, arrays)
 
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
-        """Build the family from what a file keeps."""
-        arrays = parts.arrays
-        return cls(Graph.from_arrays(dict(arrays), len(variables)), arrays["centre"], arrays["scale"])
+        """Build the family from the parts of a model file."""
+        units = (np.asarray(parts.arrays[name], np.float64) for name in ("centre", "scale"))
+        return cls(Graph.from_arrays(dict(parts.arrays), len(variables)), *units)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
-    def split(self, theta: Array) -> GaussianParts:
+    def split(self, theta: Floats) -> GaussianParts:
         """Return views of the fields, the diagonal and the couplings."""
         n = self.graph.n_nodes
         return GaussianParts(theta[:n], theta[n : 2 * n], theta[2 * n :])
 
-    def canonical(self, theta: Array) -> Array:
-        """Return theta, which has no other gauge."""
+    def canonical(self, theta: Floats) -> Floats:
+        """Return theta, which is unique."""
         return theta
 
-    def independent(self) -> Array:
-        """Return the parameters of independent variables with these centres and scales."""
+    def independent(self) -> Floats:
+        """Return the parameters of independent variables with the means `centre` and standard deviations `scale`."""
         return np.repeat([0.0, 1.0, 0.0], [self.graph.n_nodes, self.graph.n_nodes, self.graph.n_edges])
 
-    def theta_of(self, precision: Array, mean: Array) -> Array:
+    def theta_of(self, precision: Floats, mean: Floats) -> Floats:
         """Return the parameters of a precision matrix and a mean, both in standard units."""
         i, j = self.graph.edges.T
         return np.concatenate([precision @ mean, np.diag(precision), precision[i, j]])
 
-    def precision(self, theta: Array) -> Array:
+    def precision(self, theta: Floats) -> Floats:
         """Return J in standard units."""
         a, b, _ = self._terms
         matrix = np.zeros((self.graph.n_nodes + 1, self.graph.n_nodes + 1))
         matrix[a, b] = matrix[b, a] = theta
         return matrix[1:, 1:]
 
-    def partial_correlations(self, theta: Array) -> Array:
-        """Return the correlation of each pair given all other columns."""
+    def partial_correlations(self, theta: Floats) -> Floats:
+        """Return the matrix of correlations of pairs given all other columns."""
         precision = self.precision(theta)
         widths = np.sqrt(np.diag(precision))
-        partial = -precision / np.outer(widths, widths)
+        partial: Floats = -precision / np.outer(widths, widths)
         np.fill_diagonal(partial, 1.0)
         return partial
 
-    def interactions(self, theta: Array) -> Interactions:
+    def interactions(self, theta: Floats) -> Interactions:
         """Return the partial correlations along the edges."""
-        edges = self.graph.edges
-        partial = self.partial_correlations(theta)[tuple(edges.T)]
-        pairs = tuple(zip(*edges.T.tolist(), strict=True))
-        return Interactions(pairs, partial, (self.graph.n_nodes,), "partial correlation")
+        i, j = self.graph.edges.T
+        pairs = tuple(map(tuple, self.graph.edges.tolist()))
+        return Interactions(pairs, self.partial_correlations(theta)[i, j], (self.graph.n_nodes,), "partial correlation")
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def solution(self, theta: Array) -> Solution | None:
-        """Return mean, covariance and ``log det J``; None where J is not positive definite: no distribution has it."""
+    def solution(self, theta: Floats) -> Solution | None:
+        """Return mean, covariance and ``log det J``, or None if J is not positive definite."""
         try:
             factor = np.linalg.cholesky(self.precision(theta))
         except np.linalg.LinAlgError:
             return None
         inverse = np.linalg.inv(factor)
-        covariance = inverse.T @ inverse
+        covariance = np.asarray(inverse.T @ inverse)
         mean = covariance @ self.split(theta).fields
         return Solution(mean, covariance, 2.0 * float(np.log(np.diag(factor)).sum()))
 
-    def solve(self, theta: Array) -> Solution:
-        """Return mean, covariance and ``log det J``, and refuse parameters without a distribution."""
-        found = self.solution(theta)
-        if found is None:
+    def solve(self, theta: Floats) -> Solution:
+        """Return mean, covariance and ``log det J``; an error if J is not positive definite."""
+        solution = self.solution(theta)
+        if solution is None:
             raise ArgumentError("theta must give a positive definite precision matrix")
-        return found
+        return solution
 
-    def require_distribution(self, theta: Array) -> None:
+    def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless J is positive definite."""
         self.solve(theta)
 
-    def mean(self, theta: Array) -> Array:
+    def mean(self, theta: Floats) -> Floats:
         """Return the mean in the units of the columns."""
         return self.centre + self.scale * self.solve(theta).mean
 
-    def covariance(self, theta: Array) -> Array:
+    def covariance(self, theta: Floats) -> Floats:
         """Return the covariance in the units of the columns."""
         return self.solve(theta).covariance * np.outer(self.scale, self.scale)
 
-    def log_partition(self, theta: Array) -> float:
-        """Return log Z in closed form; infinite where J is not positive definite."""
-        found = self.solution(theta)
-        return np.inf if found is None else self._log_partition(theta, found)
+    def log_partition(self, theta: Floats) -> float:
+        """Return log Z, or infinity if J is not positive definite."""
+        solution = self.solution(theta)
+        return np.inf if solution is None else self._log_partition(theta, solution)
 
-    def _log_partition(self, theta: Array, found: Solution) -> float:
-        """Return ``(h . mean + n log 2 pi - log det J) / 2``, and what the units add."""
-        n = self.graph.n_nodes
-        twice = float(self.split(theta).fields @ found.mean + n * LOG_TWO_PI - found.log_det)
-        return twice / 2.0 + float(np.log(self.scale).sum())
+    def _log_partition(self, theta: Floats, solution: Solution) -> float:
+        """Return ``(h . mean + n log 2 pi - log det J) / 2 + sum log scale``."""
+        twice = self.split(theta).fields @ solution.mean + self.graph.n_nodes * LOG_TWO_PI - solution.log_det
+        return float(twice) / 2.0 + float(np.log(self.scale).sum())
 
-    def log_weights(self, theta: Array, x: Array) -> Array:
+    def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``h . u - u' J u / 2`` of each row."""
         return self.statistics(x) @ theta
 
     # -- statistics ---------------------------------------------------------------------------------------------------
-    def standard(self, x: Array) -> Array:
-        """Return numbers in standard units."""
+    def standard(self, x: States) -> Floats:
+        """Return rows in standard units."""
         return (np.asarray(x, dtype=np.float64) - self.centre) / self.scale
 
-    def statistics(self, x: Array) -> Array:
+    def statistics(self, x: States) -> Floats:
         """Return ``(u_i, -u_i^2 / 2, -u_i u_j)`` of each row."""
         a, b, factors = self._terms
-        y = np.column_stack([np.ones(len(x)), self.standard(x)])
+        y: Floats = np.column_stack([np.ones(len(x)), self.standard(x)])
         return factors * y[:, a] * y[:, b]
 
-    def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
+    def mean_statistics(self, x: States, weights: Floats | None = None) -> Floats:
         """Return the weighted mean of the statistics."""
         return self.statistics_of(Moments.of(self.standard(x), np.ones(len(x)) if weights is None else weights))
 
-    def statistics_of(self, moments: Moments) -> Array:
+    def statistics_of(self, moments: Moments) -> Floats:
         """Return the mean statistics of rows with these moments."""
         a, b, factors = self._terms
         return factors * moments.matrix[a, b]
 
-    def present_sums(self, x: Array, present: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """Return sums of the statistics over the rows that show them, and the shares of the weight of these rows."""
+    def present_sums(self, x: States, present: Mask, weights: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the weighted sum of each statistic over the rows where its cells are present, and their weight."""
         a, b, factors = self._terms
-        shares = checked_shares(weights, len(x))[:, None]
-        shown = np.column_stack([np.ones(len(x)), present])
-        y = np.where(shown, np.column_stack([np.ones(len(x)), self.standard(x)]), 0.0)
-        return factors * ((y * shares).T @ y)[a, b], ((shown * shares).T @ shown)[a, b]
+        normalised = checked_weights(weights, len(x))[:, None]
+        indicators: Floats = np.column_stack([np.ones(len(x)), present])
+        y = np.where(indicators, np.column_stack([np.ones(len(x)), self.standard(x)]), 0.0)
+        return factors * ((y * normalised).T @ y)[a, b], ((indicators * normalised).T @ indicators)[a, b]
 
-    def expected_statistics(self, theta: Array) -> Array:
+    def expected_statistics(self, theta: Floats) -> Floats:
         """Return the expectation of the statistics: the gradient of log Z."""
         return self.statistics_of(self.solve(theta).moments())
 
-    def statistic_variances(self, theta: Array) -> Array:
+    def statistic_variances(self, theta: Floats) -> Floats:
         """Return the variance of each statistic: the diagonal of the information."""
         m, wide, second = self._three_moments(theta)
         a, b, factors = self._terms
@@ -289,7 +289,7 @@ class GaussianFamily:
         )
         return factors**2 * pairs
 
-    def information(self, theta: Array) -> Array:
+    def information(self, theta: Floats) -> Floats:
         """Return the covariance of the statistics, by Isserlis' theorem for products of two variables."""
         m, wide, second = self._three_moments(theta)
         a, b, factors = self._terms
@@ -297,51 +297,41 @@ class GaussianFamily:
         pairs += np.outer(m[b], m[a]) * wide[np.ix_(a, b)] + np.outer(m[b], m[b]) * wide[np.ix_(a, a)]
         return np.outer(factors, factors) * pairs
 
-    def _three_moments(self, theta: Array) -> tuple[Array, Array, Array]:
+    def _three_moments(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return mean, covariance and second moments of ``y = (1, u)``."""
-        found = self.solve(theta)
-        return np.append(1.0, found.mean), np.pad(found.covariance, (1, 0)), found.moments().matrix
+        solution = self.solve(theta)
+        return np.append(1.0, solution.mean), np.pad(solution.covariance, (1, 0)), solution.moments().matrix
 
     # -- likelihood ---------------------------------------------------------------------------------------------------
-    def loss(self, theta: Array, moments: Moments) -> tuple[float, Array]:
+    def loss(self, theta: Floats, moments: Moments) -> tuple[float, Floats]:
         """Return minus the mean log-likelihood of rows with these moments, and its gradient."""
-        seen, found = self.statistics_of(moments), self.solution(theta)
-        if found is None:
-            return np.inf, np.full_like(seen, np.inf)
-        value = self._log_partition(theta, found) - float(seen @ theta)
-        return value, self.statistics_of(found.moments()) - seen
+        data, solution = self.statistics_of(moments), self.solution(theta)
+        if solution is None:
+            return np.inf, np.full_like(data, np.inf)
+        value = self._log_partition(theta, solution) - float(data @ theta)
+        return value, self.statistics_of(solution.moments()) - data
 
-    def expected_moments(self, theta: Array, x: Array, missing: Array | None, weights: Array) -> Moments:
-        """Return the moments of rows given their present cells, the E step of EM; NaN without a distribution."""
-        size, found = self.graph.n_nodes + 1, self.solution(theta)
-        if found is None:
+    def expected_moments(self, theta: Floats, x: States, missing: Mask | None, weights: Floats) -> Moments:
+        """Return the expected moments of rows given their present cells (the E step of EM); NaN if J is invalid."""
+        size, solution = self.graph.n_nodes + 1, self.solution(theta)
+        if solution is None:
             return Moments(np.full((size, size), np.nan), np.nan)
         u, matrix = self.standard(x), np.zeros((size, size))
-        for rows, holes in patterns(missing, x.shape):
+        for rows, mask in patterns_of(x, missing):
             weight = weights[rows].sum()
             if weight == 0:
                 continue
-            carry, left = conditional(found.covariance, holes)
+            coefficients, residual = conditional(solution.covariance, mask)
             filled = u[rows].copy()
-            filled[:, holes] = found.mean[holes] + (filled[:, ~holes] - found.mean[~holes]) @ carry
+            filled[:, mask] = solution.mean[mask] + (filled[:, ~mask] - solution.mean[~mask]) @ coefficients
             matrix += weight * Moments.of(filled, weights[rows]).matrix
-            inside = np.append(False, holes)
-            matrix[np.ix_(inside, inside)] += weight * left
+            block = np.ix_(np.append(False, mask), np.append(False, mask))
+            matrix[block] += weight * residual
         return Moments(matrix / weights.sum(), float(weights.sum()))
 
 
-def conditional(covariance: Array, holes: Array) -> tuple[Array, Array]:
-    """Return how the mean of the holes follows from the other columns, and the covariance that is left to them."""
-    across = covariance[np.ix_(~holes, holes)]
-    carry = np.linalg.solve(covariance[np.ix_(~holes, ~holes)], across)
-    return carry, covariance[np.ix_(holes, holes)] - across.T @ carry
-
-
-def patterns(missing: Array | None, shape: tuple[int, ...]) -> Iterator[tuple[Array, Array]]:
-    """Yield the rows that miss the same cells, with a mask of these."""
-    if missing is None:
-        yield np.arange(shape[0]), np.zeros(shape[1], bool)
-        return
-    known, place = np.unique(missing, axis=0, return_inverse=True)
-    for number, holes in enumerate(known):
-        yield np.flatnonzero(place.ravel() == number), holes
+def conditional(covariance: Floats, mask: Mask) -> tuple[Floats, Floats]:
+    """Return the regression coefficients of the masked columns on the others, and the residual covariance."""
+    across = covariance[np.ix_(~mask, mask)]
+    coefficients = np.asarray(np.linalg.solve(covariance[np.ix_(~mask, ~mask)], across), np.float64)
+    return coefficients, covariance[np.ix_(mask, mask)] - across.T @ coefficients

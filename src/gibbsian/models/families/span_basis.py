@@ -9,14 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba.axes import is_power_of_two, transform
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.models.family import Array, fields_alone
 from gibbsian.models.scopes import Scope
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import Variables, fields_alone
 from gibbsian.resources import row_blocks
 
-# Numbers of states and functions are 64-bit integers; tables end long before.
+# Numbers of states and functions are 64-bit integers.
 MAX_STATES = 2**62
 
 
@@ -24,13 +24,13 @@ MAX_STATES = 2**62
 class SpanBasis:
     """One function ``Phi_y(x) = prod_i phi_{y_i}(x_i)``, of values -1 and +1, for every row y of codes (TA22 eq. 2.1).
 
-    A function is named by its digits y, or by its number: the place of y in a table in C order (the last variable
-    changes fastest). Rows x are numbered alike. Function 0 is the constant 1.
+    A function has digits y, and a number: the index of y in a table in C order (the last variable changes fastest).
+    Rows x have numbers in the same order. Function 0 is the constant 1.
 
     Parameters
     ----------
     variables : Variables
-        Those with 2^k values have the Walsh basis (eq. 2.2), others that of eq. 2.3.
+        Variables with 2^k values have the Walsh basis (eq. 2.2), others that of eq. 2.3.
 
     Examples
     --------
@@ -64,54 +64,54 @@ class SpanBasis:
         return all(map(is_power_of_two, self.variables.sizes))
 
     @cached_property
-    def shape(self) -> Array:
+    def shape(self) -> Integers:
         """Number of values of each variable."""
         return np.array(self.variables.sizes, dtype=np.int64)
 
     @cached_property
-    def strides(self) -> Array:
-        """How much a digit of each variable counts in a number."""
+    def strides(self) -> Integers:
+        """The stride of the digit of each variable."""
         return self.size // np.cumprod(self.shape)
 
-    def numbers(self, codes: Array) -> Array:
+    def numbers(self, codes: States | Integers | Mask) -> Integers:
         """Return the number of each row of codes."""
         return codes.astype(np.int64) @ self.strides
 
-    def digits(self, functions: Array) -> Array:
+    def digits(self, functions: Integers) -> Integers:
         """Return the digits of functions, one row each."""
         return functions[:, None] // self.strides % self.shape
 
-    def orders(self, functions: Array) -> Array:
-        """Return on how many variables each function depends."""
+    def orders(self, functions: Integers) -> Integers:
+        """Return the number of variables of each function."""
         orders = np.empty(len(functions), np.int64)
         for block in row_blocks(len(functions), len(self.variables)):
             orders[block] = np.count_nonzero(self.digits(functions[block]), axis=1)
         return orders
 
-    def supports(self, functions: Array) -> list[Scope]:
-        """Return on which variables each function depends."""
-        every: list[Scope] = []
+    def supports(self, functions: Integers) -> list[Scope]:
+        """Return the variables of each function."""
+        supports: list[Scope] = []
         for block in row_blocks(len(functions), len(self.variables)):
             digits = self.digits(functions[block])
             nodes, ends = np.nonzero(digits)[1].tolist(), np.count_nonzero(digits, axis=1).cumsum().tolist()
-            every.extend(tuple(nodes[start:end]) for start, end in zip([0, *ends], ends, strict=False))
-        return every
+            supports.extend(tuple(nodes[start:end]) for start, end in zip([0, *ends], ends, strict=False))
+        return supports
 
-    def within(self, functions: Array, nodes: Sequence[int] | Array) -> tuple[SpanBasis, Array]:
-        """Return the basis of some variables, and the part of each function in them."""
-        places = np.asarray(nodes, dtype=np.int64)
-        basis = SpanBasis(self.variables.take(places.tolist()))
-        return basis, (functions[:, None] // self.strides[places] % self.shape[places]) @ basis.strides
+    def restricted(self, functions: Integers, nodes: Sequence[int] | Integers) -> tuple[SpanBasis, Integers]:
+        """Return the basis of some variables, and the factor of each function that depends on them."""
+        chosen = np.asarray(nodes, dtype=np.int64)
+        basis = SpanBasis(self.variables.take(chosen.tolist()))
+        return basis, (functions[:, None] // self.strides[chosen] % self.shape[chosen]) @ basis.strides
 
-    def functions_of(self, scope: Scope) -> Array:
-        """Return the functions that depend on all these variables and no other."""
+    def functions_of(self, scope: Scope) -> Integers:
+        """Return the functions that depend on all variables of a scope and no others."""
         functions = np.zeros(1, np.int64)
         for i in scope:
             functions = (functions[:, None] + self.strides[i] * np.arange(1, self.shape[i])).ravel()
         return functions
 
-    def local_values(self, variable: int) -> Array:
-        """Return ``phi_j(l)`` of one variable, one row per function (TA22 eqs. 2.2, 2.3).
+    def local_values(self, variable: int) -> Floats:
+        """Return the matrix ``phi_j(l)`` of one variable: row j, code l (TA22 eqs. 2.2, 2.3).
 
         Examples
         --------
@@ -122,21 +122,21 @@ class SpanBasis:
         """
         q = self.variables.sizes[variable]
         if is_power_of_two(q):
-            return 1.0 - 2.0 * (np.bitwise_count(np.arange(q)[:, None] & np.arange(q)) % 2)
+            return np.asarray(1.0 - 2.0 * (np.bitwise_count(np.arange(q)[:, None] & np.arange(q)) % 2))
         values = 2.0 * np.eye(q) - 1.0
         values[0] = 1.0
         return values
 
-    def values(self, functions: Array, codes: Array) -> Array:
-        """Return ``Phi_y(x)``, one row per row of codes and one column per function."""
+    def values(self, functions: Integers, codes: States | Integers) -> Floats:
+        """Return the matrix ``Phi_y(x)``: a row for each row of codes, a column for each function."""
         values = np.ones((len(codes), len(functions)))
         for i, digits in enumerate(self.digits(functions).T):
             used = np.flatnonzero(digits)
             values[:, used] *= self.local_values(i)[np.ix_(digits[used], codes[:, i])].T
         return values
 
-    def fill(self, table: Array, functions: Array | slice, theta: Array) -> None:
-        """Overwrite a table with ``sum_y theta_y Phi_y(x)`` of all rows: one transform of the sparse theta."""
+    def fill(self, table: Floats, functions: Integers | Slice, theta: Floats) -> None:
+        """Overwrite a table with ``sum_y theta_y Phi_y(x)`` of all rows, by one transform."""
         table.fill(0)
         table[functions] = theta
         transform(table, self.shape, transposed=True)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import NamedTuple, NoReturn, Self
 
 import numpy as np
 
+from gibbsian.arrays import Codes, Floats, States
 from gibbsian.errors import ArgumentError
-from gibbsian.models.family import Units
-from gibbsian.models.interactions import Interactions
+from gibbsian.models.base import Units
 from gibbsian.models.layers.stack import LayeredFamily, glorot_scale
-from gibbsian.models.layers.units import GaussianUnits, values_of
-from gibbsian.resources import spans
+from gibbsian.models.layers.units import GaussianUnits
+from gibbsian.models.rows import RowsInMemory
 from gibbsian.startup import softmax
-
-Array = Any
 
 
 class ConditionalParts(NamedTuple):
     """Output biases b, hidden biases c, and the weights V, W and U: views of theta."""
 
-    outputs: Array
-    hidden: Array
-    direct: Array
-    inward: Array
-    upward: Array
+    outputs: Floats
+    hidden: Floats
+    direct: Floats
+    inward: Floats
+    upward: Floats
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,7 @@ class ConditionalFamily(LayeredFamily):
     """``P(y, h | x) = exp((b + x V)·y + (c + x W)·h + y U h) / Z(x)`` for any numbers x.
 
     Without hidden units it is multinomial logistic regression, without V the discriminative restricted Boltzmann
-    machine. The inputs have no distribution, so it is not asked how they are spread. Theta has b, c, V, W, U one after
-    the other, matrices row by row.
+    machine. The inputs have no distribution. Theta has b, c, V, W, U one after the other, matrices row by row.
 
     Parameters
     ----------
@@ -61,83 +59,74 @@ class ConditionalFamily(LayeredFamily):
         """Number of hidden units."""
         return self.layers[2].n_units
 
-    @property
+    @cached_property
     def _shapes(self) -> Sequence[tuple[int, ...]]:
         x, y, h = (layer.width for layer in self.layers)
         return (y,), (h,), (x, y), (x, h), (y, h)
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters."""
-        return sum(int(np.prod(shape)) for shape in self._shapes)
-
-    @property
-    def penalised(self) -> np.ndarray:
-        """Mask of the weights."""
-        return np.arange(self.n_parameters) >= self.layers[1].width + self.layers[2].width
-
-    def split(self, theta: Array) -> ConditionalParts:
+    def split(self, theta: Floats) -> ConditionalParts:
         """Return the parameters by their kinds: views of theta."""
-        places = spans(int(np.prod(shape)) for shape in self._shapes)
-        return ConditionalParts(*(theta[at].reshape(own) for at, own in zip(places, self._shapes, strict=True)))
+        return ConditionalParts(*self._arrays(theta))
 
-    def scattered(self, data: Any, rng: np.random.Generator) -> np.ndarray:
-        """Return random weights of the hidden units from which learning can start, on the scales of the inputs."""
+    def scattered(self, data: RowsInMemory, rng: np.random.Generator) -> Floats:
+        """Return initial parameters: zeros, and random weights of the hidden units on the scales of the inputs."""
         (inputs, outputs, hidden), theta = self.layers, np.zeros(self.n_parameters)
         parts, n = self.split(theta), inputs.n_units
         scales = np.sqrt(np.average(np.square(data.states[:, :n]), axis=0, weights=data.weights))
         deviation = glorot_scale(GaussianUnits(n + outputs.width), hidden)
-        within = deviation * rng.standard_normal(parts.inward.shape)
-        parts.inward[:] = within / np.where(scales > 0, scales, 1.0)[:, None]
+        parts.inward[:] = deviation * rng.standard_normal(parts.inward.shape)
+        parts.inward[:] /= np.where(scales > 0, scales, 1.0)[:, None]
         parts.upward[:] = deviation * rng.standard_normal(parts.upward.shape)
         return theta
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter."""
-        return [f"theta[{number}]" for number in range(self.n_parameters)]
+        return [f"theta[{i}]" for i in range(self.n_parameters)]
 
-    def interactions(self, theta: Array) -> Interactions:
-        """Refuse: inputs have no distribution."""
+    def interactions(self, theta: Floats) -> NoReturn:
+        """Raise: inputs have no distribution."""
         raise ArgumentError("a conditional model has no network of interactions", "learn a joint distribution")
 
     # -- distribution -------------------------------------------------------------------------------------------------
-    def log_evidence(self, theta: Array, v: Array) -> Array:
+    def log_evidence(self, theta: Floats, v: Floats) -> Floats:
         """Return ``log P(y | x) + log Z(x)`` of rows of values, inputs and outputs, the hidden units summed out."""
         parts = self.split(theta)
         biases, weights = self.upward(parts)
-        return self.slopes(parts, v)[0] + self.layers[2].log_normaliser(v @ weights + biases)
+        return self.layers[2].log_normaliser(v @ weights + biases) + self.slopes(parts, v)[0]
 
-    def log_weights(self, theta: Array, x: Array) -> Array:
+    def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``log P(y, h | x) + log Z(x)`` of complete rows."""
         parts, (inputs, outputs, hidden) = self.split(theta), self.encode(x)
         v = np.hstack([inputs, outputs])
         biases, weights = self.upward(parts)
-        return self.slopes(parts, v)[0] + np.einsum("mk,mk->m", v @ weights + biases, hidden)
+        products: Floats = np.einsum("mk,mk->m", v @ weights + biases, hidden)
+        return products + self.slopes(parts, v)[0]
 
-    def output_probabilities(self, theta: Array, x: np.ndarray, listed: np.ndarray) -> np.ndarray:
-        """Return the probabilities of listed states of the outputs, all that there are, at each row of inputs."""
-        values = values_of(self.layers[1], listed)
+    def output_probabilities(self, theta: Floats, x: Floats, listed: Codes) -> Floats:
+        """Return the probability of each of all states of the outputs, which are listed, for each row of inputs."""
+        values = self.layers[1].encode(listed)
         rows = (np.hstack([x, np.tile(row, (len(x), 1))]) for row in values)
-        return softmax(np.column_stack([self.log_evidence(theta, row) for row in rows]), axis=1)
+        probabilities: Floats = softmax(np.column_stack([self.log_evidence(theta, row) for row in rows]), axis=1)
+        return probabilities
 
     # -- rows that lack some cells, with zeros there ------------------------------------------------------------------
     @property
     def shown(self) -> tuple[Units, ...]:
-        """The layers whose units rows of data show."""
+        """The layers of the columns of data."""
         return self.layers[:2]
 
-    def upward(self, parts: ConditionalParts) -> tuple[Array, Array]:
+    def upward(self, parts: ConditionalParts) -> tuple[Floats, Floats]:
         """Return the biases of the hidden units, and the weights from inputs and outputs."""
         return parts.hidden, np.concatenate([parts.inward, parts.upward])
 
-    def slopes(self, parts: ConditionalParts, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log-weight of each row without hidden units, and its slope in each output; inputs are given."""
+    def slopes(self, parts: ConditionalParts, v: Floats) -> tuple[Floats, Floats]:
+        """Return the log-weight of each row without hidden units, and its derivative by each output (0 by an input)."""
         n = self.layers[0].width
         x, y = v[:, :n], v[:, n:]
-        slopes = parts.outputs + x @ parts.direct
-        return np.einsum("mk,mk->m", slopes, y), np.hstack([np.zeros_like(x), slopes])
+        fields = parts.outputs + x @ parts.direct
+        return np.einsum("mk,mk->m", fields, y), np.hstack([np.zeros_like(x), fields])
 
-    def gathered(self, v: np.ndarray, shown: np.ndarray, hidden: np.ndarray, products: np.ndarray) -> np.ndarray:
+    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
         """Return statistics from weighted expected values of each row, and sums over rows of h and ``(x, y) h^T``."""
         n = self.layers[0].width
         y = shown[:, n:]

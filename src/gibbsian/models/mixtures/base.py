@@ -1,83 +1,83 @@
-"""What mixtures share: ``P(x) = sum_a w_a P_a(x)``, where the label a is the last variable of a complete row.
+"""Base of mixtures ``P(x) = sum_a w_a P_a(x)``, whose label a is the last variable of a complete row.
 
-A mixture of exponential families has ``log P(x, a) = S(x) . eta_a + offset_a``. A family says what S is, how eta
-follows from its parameters, and how these follow from the summed statistics of each class: both steps of EM are closed
+A mixture of exponential families has ``log P(x, a) = S(x) . eta_a + offset_a``. A family defines S, the map from its
+parameters to eta, and the map from the summed statistics of each class to its parameters. Both steps of EM are closed
 forms, the label needs no inference, and the density no partition function.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums, log_joint
-from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.models.family import Model, Parts, fields_alone
-from gibbsian.models.file_parts import PartsInFile
+from gibbsian.models.base import Model, Parts, fields_alone
+from gibbsian.models.file_parts import BOOL, COUNT, MOST, PartsInFile, Plain, reals
 from gibbsian.models.interactions import Interactions, of_classes
+from gibbsian.models.rows import RowsInMemory
 from gibbsian.models.variables import Variables
+from gibbsian.resources import spans
 from gibbsian.startup import logsumexp
 
-Array = np.ndarray
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-# Share of all weight below which a class has no rows.
+# Rows as vectors: a dense array or a CSR array of SciPy, typed as dense.
+Points = Floats
+N = TypeVar("N", bound=NamedTuple)
+
+# Fraction of the total weight up to which a class counts as empty.
 EMPTY = 1e-14
 
 
-def rows_of(data: Any) -> Any:
-    """Return the distinct rows of a data set: numbers where they are real, else codes."""
-    return data.states if isinstance(data.domain, Reals) else data.codes
+class WeightedSample(NamedTuple):
+    """Distinct rows with positive weights, and the mask of their missing cells."""
 
-
-class WeightedRows(NamedTuple):
-    """Distinct rows that count, with their weights, and the mask of their missing cells."""
-
-    x: Any
-    weights: Array
-    mask: Array | None
+    x: States
+    weights: Floats
+    mask: Mask | None
 
     @classmethod
-    def of(cls, data: Any) -> Self:
-        """Take the rows of a data set that have a weight."""
-        x, kept = rows_of(data), data.weights > 0
-        if kept.all():
-            return cls(x, data.weights, data.missing)
-        return cls(x[kept], data.weights[kept], None if data.missing is None else data.missing[kept])
+    def of(cls, data: RowsInMemory) -> Self:
+        """Select the rows of a data set that have a positive weight."""
+        x, weights, mask, positive = data.states, data.weights, data.missing, data.weights > 0
+        if positive.all():
+            return cls(x, weights, mask)
+        return cls(x[positive], weights[positive], None if mask is None else mask[positive])
 
-    def mean(self) -> Array:
-        """Return the mean of the present cells of each column, zero where there is none."""
-        x, weights, mask = self.x, self.weights / self.weights.max(), self.mask
-        if len(weights) == 1:  # a mean of equal rows may round away from them
-            return x[0] if mask is None else np.where(mask[0], 0.0, x[0])
+    def mean(self) -> Floats:
+        """Return the mean of the present cells of each column, zero if there is none."""
+        x, weights, mask = self.x, self.weights / self.weights.max(), self.mask  # so that a single row is its mean
         if mask is None:
-            return weights @ x / weights.sum()
-        cells = weights[:, None] * ~mask
-        totals = cells.sum(axis=0)
-        return (cells * np.where(mask, 0.0, x)).sum(axis=0) / np.where(totals > 0, totals, 1.0)
+            sums, totals = weights @ x, weights.sum()
+        else:
+            cells = weights[:, None] * ~mask
+            sums, totals = (cells * np.where(mask, 0.0, x)).sum(axis=0), cells.sum(axis=0)
+        mean: Floats = sums / np.where(totals > 0, totals, 1.0)
+        return mean
 
 
 class Frame(NamedTuple):
-    """What EM takes once from the rows: where they are counted from, and the least variance of a class."""
+    """Constants that EM takes from the rows: the origin of coordinates, and the minimum variance of a class."""
 
-    origin: Array
+    origin: Floats
     floor: float
 
 
-class MixtureFamily:
-    """What all mixtures share. Parameters of zero are those of an `unfitted` model, whose classes nobody has placed."""
+class MixtureFamily(ABC, Generic[N]):
+    """Base of all mixtures; theta begins with the weights of the classes, all zero in an `unfitted` model."""
 
     registered_name: ClassVar[str] = "mixture"
+    parts_in_file: ClassVar[PartsInFile]
     n_hidden: ClassVar[int] = 1
-    # What the errors of parameters do not know of.
-    # The named parts of theta, the weights of the classes first.
-    parts: ClassVar[type[Any]]
-    parts_in_file: ClassVar[PartsInFile] = {}
-
+    parts: type[N]
     n_components: int
     __getstate__ = fields_alone
 
@@ -85,7 +85,7 @@ class MixtureFamily:
 
         @property
         def columns(self) -> Variables:
-            """The variables that rows of data show."""
+            """The variables of the columns of data."""
 
     @cached_property
     def variables(self) -> Variables:
@@ -93,14 +93,14 @@ class MixtureFamily:
         return self.columns + Variables.categories((self.n_components,))
 
     @property
+    @abstractmethod
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the parts of theta."""
-        raise NotImplementedError
+        """The shapes of the parts of theta, the weights first."""
 
     @property
+    @abstractmethod
     def n_free(self) -> int:
-        """Number of parameters that are learned, those that follow from others left out."""
-        raise NotImplementedError
+        """Number of learned parameters, without those that follow from others."""
 
     @property
     def n_parameters(self) -> int:
@@ -108,32 +108,28 @@ class MixtureFamily:
         return sum(map(math.prod, self.shapes))
 
     @property
-    def penalised(self) -> Array:
-        """No entry: none of them is an interaction."""
+    def penalised(self) -> Mask:
+        """A mask of no parameters: none is an interaction."""
         return np.zeros(self.n_parameters, dtype=bool)
 
-    def split(self, theta: Array) -> Any:
+    def split(self, theta: Floats) -> N:
         """Return the named parts of theta."""
-        pieces, start = [], 0
-        for shape in self.shapes:
-            size = math.prod(shape)
-            pieces.append(theta[start : start + size].reshape(shape))
-            start += size
-        return self.parts(*pieces)
+        each = zip(spans(map(math.prod, self.shapes)), self.shapes, strict=True)
+        return self.parts._make(theta[at].reshape(shape) for at, shape in each)
 
-    def join(self, *parts: Any) -> Array:
+    def join(self, *parts: object) -> Floats:
         """Return theta, given its parts in their order."""
-        return np.concatenate([np.ravel(part) for part in parts])
+        return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts])
 
     def unfitted(self) -> Model[Self]:
-        """Return a model whose classes learning has yet to place."""
+        """Return a model without fitted classes."""
         return Model(self, np.zeros(self.n_parameters))
 
-    def is_fitted(self, theta: Array) -> bool:
+    def is_fitted(self, theta: Floats) -> bool:
         """Whether any class has a weight."""
         return bool(theta[: self.n_components].any())
 
-    def require_distribution(self, theta: Array) -> None:
+    def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless theta gives a distribution."""
         weights = theta[: self.n_components]
         if (weights < 0).any() or not np.isclose(weights.sum(), 1.0, rtol=1e-6):
@@ -142,133 +138,201 @@ class MixtureFamily:
             )
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def log_joint(self, theta: Array, x: Any, mask: Array | None = None) -> Array:
+    @abstractmethod
+    def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return ``log P(x, class)`` of rows and classes, cells under the mask integrated out."""
-        raise NotImplementedError
 
-    def log_weights(self, theta: Array, x: Array) -> Array:
+    def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return the log-probability of complete rows, the label last."""
         return self.log_joint(theta, x[:, :-1])[np.arange(len(x)), x[:, -1].astype(np.intp)]
 
-    def log_evidence(self, theta: Array, x: Any, mask: Array | None = None) -> Array:
+    def log_evidence(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return the log-density of the present cells of rows of data, the label summed out."""
-        return logsumexp(self.log_joint(theta, x, mask), axis=1)
+        evidence: Floats = logsumexp(self.log_joint(theta, x, mask), axis=1)
+        return evidence
 
-    def sample(self, theta: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw rows of data and their classes."""
-        raise NotImplementedError
-
-    def draw_classes(self, theta: Array, n: int, rng: np.random.Generator) -> Array:
+    def draw_classes(self, theta: Floats, n: int, rng: np.random.Generator) -> Integers:
         """Draw classes."""
         weights = theta[: self.n_components]
         return rng.choice(self.n_components, size=n, p=weights / weights.sum())
 
-    # -- what is reported ---------------------------------------------------------------------------------------------
-    def canonical(self, theta: Array) -> Array:
-        """Return theta: it is its own gauge."""
+    # -- reports and files --------------------------------------------------------------------------------------------
+    def canonical(self, theta: Floats) -> Floats:
+        """Return theta, which needs no gauge."""
         return theta
 
+    @abstractmethod
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""
-        labels = []
-        for part, (_, *inner) in zip(self.parts._fields, self.shapes, strict=True):
-            each = [f" {name}" for name in self.labels(names)] if inner else [""]
-            labels += [f"{part}[{a}]{name}" for a in range(self.n_components) for name in each]
-        return labels
 
-    def labels(self, names: Sequence[str]) -> list[str]:
-        """Return a label for each number that a class has of the columns: by default the names of these."""
-        return list(names)
+    @abstractmethod
+    def interactions(self, theta: Floats) -> Interactions:
+        """Return the network of the mixture."""
 
-    def interactions(self, theta: Array) -> Interactions:
-        """Return each class as a hidden unit, and how far its means are from those of all classes."""
-        parts = self.split(theta)
-        return of_classes(parts.means - parts.weights @ parts.means, "difference from the mean")
-
-    def free_directions(self, theta: Array) -> Array:
-        """Return the directions of theta that learning may move along, as orthonormal columns."""
+    def free_directions(self, theta: Floats) -> Floats:
+        """Return an orthonormal basis, as columns, of the directions in which learned parameters can move."""
         raise ArgumentError(
             f"errors of the parameters of a {type(self).__name__} are not known", "use `gibbsian.uncertainty.bootstrap`"
         )
 
-    def normalised(self, theta: Array) -> Array:
-        """Return theta with what must have unit norm brought back to it."""
+    def normalised(self, theta: Floats) -> Floats:
+        """Return theta with vectors that must have unit norm scaled to it."""
         return theta
 
-    # -- files --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> Parts:
         """Return what a file keeps of the family: its fields."""
-        values = fields_alone(self)
-        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-        return Parts({name: value for name, value in values.items() if name not in arrays}, arrays)
+        return Parts(fields_alone(cast("DataclassInstance", self)), {})
 
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
-        return cls(**{**parts.plain, **parts.arrays})
+        return cls(**parts.plain)
 
 
-class ExponentialMixtureFamily(MixtureFamily):
+class ExponentialMixtureFamily(MixtureFamily[N]):
     """A mixture of exponential families.
 
-    Where rows are counted from an `origin` (see `Frame`), theta is relative to it as well: `translated` goes there.
+    Rows and theta may be relative to an `origin` (see `Frame`), for accuracy: `translated` maps theta there.
     """
 
-    def origin_of(self, theta: Array) -> Array:
-        """Return the point from which rows are counted, so that nothing cancels: by default none."""
+    def origin_of(self, theta: Floats) -> Floats:
+        """Return the origin for a fitted mixture, by default none."""
         return np.empty(0)
 
-    def frame(self, rows: WeightedRows) -> Frame:
-        """Return the origin and the least variance that EM takes from the rows."""
+    def frame(self, rows: WeightedSample) -> Frame:
+        """Return the origin and the minimum variance that EM takes from the rows."""
         return Frame(np.empty(0), 0.0)
 
-    def translated(self, theta: Array, origin: Array) -> Array:
-        """Return theta relative to an origin; to minus an origin is back."""
+    def translated(self, theta: Floats, origin: Floats) -> Floats:
+        """Return theta relative to an origin; minus the origin maps back."""
         return theta
 
-    def points(self, x: Any, mask: Array | None, origin: Array) -> Any:
-        """Return rows as points in a space, dense or sparse; missing cells are zero."""
-        raise NotImplementedError
+    @abstractmethod
+    def points(self, x: States, mask: Mask | None, origin: Floats) -> Points:
+        """Return rows as vectors; missing cells are zero."""
 
-    def features(self, points: Any, mask: Array | None) -> Any:
+    def features(self, points: Points, mask: Mask | None) -> Points:
         """Return S(x) of each point: by default the point itself."""
         return points
 
-    def natural(self, theta: Array, by_cell: bool) -> tuple[Array, Array]:
+    @abstractmethod
+    def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
         """Return eta (classes x statistics) and the offsets (classes), log-weights included.
 
-        With `by_cell` the statistics say which cells are present.
+        With `by_cell` the statistics include the mask of present cells.
         """
-        raise NotImplementedError
 
-    def peak(self, eta: Array) -> Array:
+    @abstractmethod
+    def peak(self, eta: Floats) -> States:
         """Return the row of largest density under each row of natural parameters."""
-        raise NotImplementedError
 
-    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
-        """Return the best theta for the summed statistics of the classes; None is that of the first step."""
-        raise NotImplementedError
+    @abstractmethod
+    def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[States, Integers]:
+        """Draw rows of data and their classes."""
+
+    @abstractmethod
+    def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
+        """Return the theta of maximum likelihood given the summed statistics of classes; None is theta before EM."""
 
     def counted_by_cell(self, sums: ClassSums) -> ClassSums:
-        """Return sums of complete rows as sums of rows with missing cells are: these add."""
+        """Return sums of complete rows in the form of those of rows with missing cells, to which they can be added."""
         return sums
 
-    def penalty(self, theta: Array) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return minus the log-prior of the parameters, zero for maximum likelihood."""
         return 0.0
 
-    def warning(self, theta: Array, mass: Array, floor: float) -> str:
-        """Say what is wrong with a solution whose classes have these weights; the empty string when nothing is."""
-        return empty_class_warning(mass)
+    def warning(self, theta: Floats, mass: Floats, floor: float) -> str:
+        """Return a warning about a solution whose classes have these total weights; empty if there is none."""
+        return class_warning(mass)
 
-    def log_joint(self, theta: Array, x: Any, mask: Array | None = None) -> Array:
+    def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return ``log P(x, class)`` of rows and classes, cells under the mask integrated out."""
         origin = self.origin_of(theta)
         features = self.features(self.points(x, mask, origin), mask)
         return log_joint(features, *self.natural(self.translated(theta, origin), mask is not None))
 
 
-def require_all_cells(mask: Array | None, remedy: str = "") -> None:
+class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
+    """A mixture of distributions that are symmetric around a mean, each with one scale, such as a variance.
+
+    Theta has the weights, the means and the scales of the classes.
+    """
+
+    parts_in_file: ClassVar[PartsInFile] = {
+        "n_components": COUNT,
+        "n_columns": Plain((int,), 1, MOST, size="n"),
+        "free_weights": BOOL,
+        "theta": reals("parameters"),
+    }
+    n_columns: int
+    free_weights: bool
+    # Number of constraints on each mean.
+    mean_constraints: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def scale(self) -> float | str:
+        """A given scale, or ``"free"`` (one learned for each class) or ``"tied"`` (one learned for all)."""
+
+    def mean_directions(self, theta: Floats) -> Floats:
+        """Return an orthonormal basis, as columns, of the directions in which means can move."""
+        return np.eye(self.n_components * self.n_columns)
+
+    @property
+    def columns(self) -> Variables:
+        """Real numbers."""
+        return Variables.reals(self.n_columns)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the weights, the means and the scales."""
+        k = self.n_components
+        return (k,), (k, self.n_columns), (k,)
+
+    @property
+    def n_free(self) -> int:
+        """Number of learned parameters."""
+        k = self.n_components
+        scales = {"free": k, "tied": 1}.get(str(self.scale), 0)
+        return k * (self.n_columns - self.mean_constraints) + scales + (k - 1 if self.free_weights else 0)
+
+    def free_directions(self, theta: Floats) -> Floats:
+        """Return an orthonormal basis, as columns, of the directions in which learned parameters can move."""
+        from scipy.linalg import block_diag
+
+        k = self.n_components
+        weights = tangents([np.ones(k)]) if self.free_weights else np.empty((k, 0))
+        scales = {"free": np.eye(k), "tied": np.full((k, 1), k**-0.5)}.get(str(self.scale), np.empty((k, 0)))
+        directions: Floats = block_diag(weights, self.mean_directions(theta), scales)
+        return directions
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        (weights, means, scales), k = self.parts._fields, range(self.n_components)
+        means_of = [f"{means}[{a}] {name}" for a in k for name in names]
+        return [*(f"{weights}[{a}]" for a in k), *means_of, *(f"{scales}[{a}]" for a in k)]
+
+    def interactions(self, theta: Floats) -> Interactions:
+        """Return each class as a hidden unit, and how far its means are from those of all classes."""
+        weights, means, _ = self.split(theta)
+        return of_classes(means - weights @ means, "difference from the mean")
+
+    def fitted_scales(
+        self, sums: Floats, counts: Floats, empty: Mask, theta: Floats | None, best: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Return the scale of each class: `best` of its mean, sums over counts; before EM all share one.
+
+        Empty classes keep their scale.
+        """
+        if not isinstance(self.scale, str):
+            return np.full(len(sums), float(self.scale))
+        if self.scale == "tied" or theta is None:
+            return np.full(len(sums), best(sums.sum() / counts.sum()))
+        return np.where(empty, self.split(theta)[2], best(sums / np.where(empty, 1.0, counts)))
+
+
+def require_all_cells(mask: Mask | None, remedy: str = "") -> None:
     """Raise `MissingValuesError` naming the first missing cell of rows that must have unit norm."""
     if mask is None or not mask.any():
         return
@@ -281,57 +345,43 @@ def require_all_cells(mask: Array | None, remedy: str = "") -> None:
 
 
 # -- weights of classes -----------------------------------------------------------------------------------------------
-def class_weights(mass: Array, free: bool = True) -> Array:
-    """Return the share of each class, or equal shares."""
-    if free:
-        kept = np.where(empty_classes(mass), 0.0, mass)
-        return kept / kept.sum()
-    return np.full(len(mass), 1.0 / len(mass))
+def class_weights(mass: Floats, free: bool = True) -> Floats:
+    """Return the fraction of the total weight in each class, or equal fractions."""
+    if not free:
+        return np.full(len(mass), 1.0 / len(mass))
+    mass = np.where(empty_classes(mass), 0.0, mass)
+    weights: Floats = mass / mass.sum()
+    return weights
 
 
-def log_shares(weights: Array) -> Array:
+def log_shares(weights: Floats) -> Floats:
     """Return the logarithms, minus infinity for a class of weight zero."""
     with np.errstate(divide="ignore"):
         return np.log(weights)
 
 
-def empty_classes(mass: Array) -> Array:
-    """Return the mask of the classes that have lost all their rows, up to rounding."""
-    return mass <= EMPTY * mass.sum()
+def empty_classes(mass: Floats) -> Mask:
+    """Return the mask of the classes without weight, up to rounding."""
+    empty: Mask = mass <= EMPTY * mass.sum()
+    return empty
 
 
-def empty_class_warning(mass: Array) -> str:
-    """Say which class has lost all its rows; the empty string when none has."""
+def class_warning(mass: Floats, at_limit: Mask | bool = False, limit_warning: str = "") -> str:
+    """Return a warning that names the first class whose scale is at a limit, or the first empty one; else nothing."""
     empty = empty_classes(mass)
-    if not empty.any():
-        return ""
-    number = int(np.flatnonzero(empty)[0])
-    return f"class {number} has lost all its rows and keeps its last parameters: ask for fewer classes or more starts"
+    empty_warning = "has lost all its rows and keeps its last parameters: ask for fewer classes or more starts"
+    for classes, warning in ((at_limit & ~empty, limit_warning), (empty, empty_warning)):
+        if classes.any():
+            return f"class {classes.argmax()} {warning}"
+    return ""
 
 
-# -- directions that parameters with constraints may move along -------------------------------------------------------
-def tangents(vectors: Sequence[Array]) -> Array:
-    """Return, for vectors side by side in one, the directions that change none of them along itself.
+def tangents(vectors: Sequence[Floats]) -> Floats:
+    """Return an orthonormal basis of the joint moves of vectors, side by side, that are orthogonal to each vector.
 
-    For vectors of ones these are the directions of shares that sum to one; for unit vectors, those on the sphere.
+    For vectors of ones these keep the sums of probabilities; for unit vectors they are tangents of the sphere.
     """
-    from scipy.linalg import null_space
+    from scipy.linalg import block_diag, null_space
 
-    return side_by_side(*(null_space(vector[None, :]) for vector in vectors))
-
-
-def scale_directions(n: int, how: float | str) -> Array:
-    """Return the directions of numbers that are learned each (``"free"``), as one (``"tied"``), or given."""
-    return {"free": np.eye(n), "tied": np.full((n, 1), n**-0.5)}.get(str(how), np.empty((n, 0)))
-
-
-def weight_directions(n: int, free: bool) -> Array:
-    """Return the directions of the weights of n classes, none where they are given."""
-    return tangents([np.ones(n)]) if free else np.empty((n, 0))
-
-
-def side_by_side(*parts: Array) -> Array:
-    """Return the directions of parts of theta, one after the other."""
-    from scipy.linalg import block_diag
-
-    return block_diag(*parts)
+    moves: Floats = block_diag(*(null_space(vector[None, :]) for vector in vectors))
+    return moves

@@ -1,6 +1,6 @@
 """Latent classes: columns of labels that are independent within a class. S(x) is the row written one-hot.
 
-A missing cell has no entry there: independent columns are summed out by leaving them out.
+A missing cell has no entry, which sums it out because columns are independent.
 """
 
 from __future__ import annotations
@@ -8,37 +8,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from scipy import sparse
 
+from gibbsian.arrays import Codes, Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums
 from gibbsian.errors import ArgumentError
-from gibbsian.models.family import FAMILIES, Parts
-from gibbsian.models.file_parts import COUNT, PartsInFile, Tensor, reals, refuse
+from gibbsian.models.base import FAMILIES, Parts
+from gibbsian.models.file_parts import COUNT, NumericArray, PartsInFile, reals, refuse
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixtures.base import (
-    Array,
     ExponentialMixtureFamily,
+    Points,
     class_weights,
     empty_classes,
     log_shares,
     tangents,
 )
+from gibbsian.models.rows import PartitionedRows, RowsInMemory
 from gibbsian.models.variables import Variables
 
 
 class LatentClassParts(NamedTuple):
-    """The share of each class, and the probability of each value of each column, columns side by side."""
+    """The weight of each class, and the probability of each value of each column, columns side by side."""
 
-    weights: Array
-    probabilities: Array
+    weights: Floats
+    probabilities: Floats
 
 
-@FAMILIES.register("categorical-mixture", classes=True)
+@FAMILIES.register("categorical-mixture")
 @dataclass(frozen=True, eq=False)
-class LatentClassFamily(ExponentialMixtureFamily):
+class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     """Mixtures of distributions whose columns of labels are independent within a class (latent class analysis).
 
     Parameters
@@ -63,23 +65,23 @@ class LatentClassFamily(ExponentialMixtureFamily):
 
     n_components: int
     columns: Variables
-    smoothing: Any = 0.01
-    parts: ClassVar[type[Any]] = LatentClassParts
+    smoothing: float | Floats = 0.01
+    parts = LatentClassParts
     parts_in_file: ClassVar[PartsInFile] = {
         "n_components": COUNT,
-        "smoothing": Tensor(("values",), low=0),
+        "smoothing": NumericArray(("values",), low=0),
         "theta": reals("parameters"),
     }
 
-    def __post_init__(self) -> None:
-        """Write the smoothing out for each value."""
-        each = np.broadcast_to(np.asarray(self.smoothing, dtype=float), self.starts[-1:])
-        object.__setattr__(self, "smoothing", each)
-
     @cached_property
-    def starts(self) -> Array:
-        """Where the values of each column begin among the one-hot columns, and the end."""
-        return np.concatenate([[0], np.cumsum(self.columns.sizes, dtype=np.int64)])
+    def pseudocounts(self) -> Floats:
+        """The smoothing of each value."""
+        return np.broadcast_to(np.asarray(self.smoothing, dtype=np.float64), self.starts[-1:])
+
+    @property
+    def starts(self) -> Integers:
+        """The first value of each column among the one-hot columns, and the end."""
+        return self.columns.offsets
 
     @property
     def n_columns(self) -> int:
@@ -97,12 +99,12 @@ class LatentClassFamily(ExponentialMixtureFamily):
         k = self.n_components
         return k * (int(self.starts[-1]) - self.n_columns) + k - 1
 
-    def free_directions(self, theta: Array) -> Array:
-        """Return the directions of shares that sum to one: the weights, and the values of each column and class."""
+    def free_directions(self, theta: Floats) -> Floats:
+        """Return an orthonormal basis of the moves that keep sums: of weights, and of each column of each class."""
         sizes = [self.n_components, *np.tile(np.diff(self.starts), self.n_components)]
         return tangents([np.ones(size) for size in sizes])
 
-    def require_distribution(self, theta: Array) -> None:
+    def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless weights, and the probabilities of each column, add up to one."""
         super().require_distribution(theta)
         probabilities = self.split(theta).probabilities
@@ -118,7 +120,7 @@ class LatentClassFamily(ExponentialMixtureFamily):
         classes = range(self.n_components)
         return [*(f"weights[{a}]" for a in classes), *(f"P({value} | {a})" for a in classes for value in values)]
 
-    def interactions(self, theta: Array) -> Interactions:
+    def interactions(self, theta: Floats) -> Interactions:
         """Return each class as a hidden unit, and by how much it changes the probabilities of each column's values.
 
         For two values that of the upper one; else the total variation distance.
@@ -131,21 +133,21 @@ class LatentClassFamily(ExponentialMixtureFamily):
         return of_classes(distances, "difference of probabilities", signed=False)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def points(self, x: Array, mask: Array | None, origin: Array) -> Any:
+    def points(self, x: States, mask: Mask | None, origin: Floats) -> Points:
         """Return the rows written one-hot, as a CSR array; missing cells have no entry."""
         return one_hot(self.columns, x, mask)
 
-    def natural(self, theta: Array, by_cell: bool) -> tuple[Array, Array]:
+    def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
         """Return the log-probabilities and log-weights; a value never seen counts as all but impossible."""
         weights, probabilities = self.split(theta)
         return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_shares(weights)
 
-    def peak(self, eta: Array) -> Array:
+    def peak(self, eta: Floats) -> Codes:
         """Return the most probable row under each row of natural parameters: column by column."""
         best = [part.argmax(axis=1) for part in np.split(eta, self.starts[1:-1], axis=1)]
         return np.column_stack(best).astype(np.int8)
 
-    def sample(self, theta: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Codes, Integers]:
         """Draw rows of codes and their classes."""
         probabilities, classes = self.split(theta).probabilities, self.draw_classes(theta, n, rng)
         starts, codes = self.starts, np.empty((n, self.n_columns), dtype=np.int8)
@@ -155,39 +157,39 @@ class LatentClassFamily(ExponentialMixtureFamily):
         return codes, classes
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def penalty(self, theta: Array) -> float:
+    def penalty(self, theta: Floats) -> float:
         """Return minus the log of the Dirichlet prior, up to a constant."""
-        return -float((self.natural(theta, False)[0] @ self.smoothing).sum()) if self.smoothing.any() else 0.0
+        return -float((self.natural(theta, False)[0] @ self.pseudocounts).sum()) if self.pseudocounts.any() else 0.0
 
-    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
-        """Return the shares of the classes and frequencies among present cells, smoothed."""
-        counts, starts = sums.sums + self.smoothing, self.starts
+    def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
+        """Return the weights of the classes and frequencies among present cells, smoothed."""
+        counts, starts = sums.sums + self.pseudocounts, self.starts
         sizes = np.diff(starts)
         totals = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), sizes, axis=1)
         probabilities = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / sizes, sizes))
-        if theta is not None and not self.smoothing.any():
-            kept = self.split(theta).probabilities
-            probabilities = np.where(empty_classes(sums.mass)[:, None], kept, probabilities)
+        if theta is not None and not self.pseudocounts.any():
+            empty = empty_classes(sums.mass)[:, None]
+            probabilities = np.where(empty, self.split(theta).probabilities, probabilities)
         return self.join(class_weights(sums.mass), probabilities)
 
     # -- files --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> Parts:
         """Return what a file keeps besides the coding, which has the columns."""
-        return Parts({"n_components": self.n_components}, {"smoothing": self.smoothing})
+        return Parts({"n_components": self.n_components}, {"smoothing": self.pseudocounts})
 
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
-        if len(parts.arrays["smoothing"]) != sum(variables.sizes):
-            refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(parts.arrays['smoothing'])}")
-        k: Any = parts.plain["n_components"]
-        return cls(k, variables, parts.arrays["smoothing"])
+        smoothing = np.asarray(parts.arrays["smoothing"], dtype=np.float64)
+        if len(smoothing) != sum(variables.sizes):
+            refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(smoothing)}")
+        return cls(cast("int", parts.plain["n_components"]), variables, smoothing)
 
 
-def smoothing_to_frequencies(data: Any, columns: Variables, smoothing: float) -> Array:
-    """Return as many rows for a column as `smoothing` of each value has, its values as frequent as in the data.
+def smoothing_to_frequencies(data: PartitionedRows, columns: Variables, smoothing: float) -> Floats:
+    """Return pseudocounts with the total of `smoothing` for each value, as frequent as the values in the data.
 
-    The frequencies are smoothed alike, so that a value that was never seen stays possible.
+    The frequencies are smoothed alike, so that a value without rows stays possible.
     """
     sizes = np.array(columns.sizes)
     counts = data.reduce(partial(_value_counts, columns)) + smoothing
@@ -195,17 +197,17 @@ def smoothing_to_frequencies(data: Any, columns: Variables, smoothing: float) ->
     return smoothing * counts * np.repeat(sizes / np.where(totals > 0, totals, 1.0), sizes)
 
 
-def _value_counts(columns: Variables, data: Any) -> Array:
-    return data.weights @ one_hot(columns, data.codes, data.missing)
+def _value_counts(columns: Variables, data: RowsInMemory) -> Floats:
+    counts: Floats = data.weights @ one_hot(columns, data.states, data.missing)
+    return counts
 
 
-def one_hot(columns: Variables, codes: Array, mask: Array | None = None) -> Any:
+def one_hot(columns: Variables, codes: States, mask: Mask | None = None) -> Points:
     """Return rows of codes written one-hot, as a CSR array; missing cells have no entry."""
-    starts = np.concatenate([[0], np.cumsum(columns.sizes, dtype=np.int64)])
-    places = codes.astype(np.int64) + starts[:-1]
-    shape = (len(places), int(starts[-1]))
+    entries, shape = codes.astype(np.int64) + columns.offsets[:-1], (len(codes), int(columns.offsets[-1]))
     if mask is None:
-        ends = np.arange(len(places) + 1) * places.shape[1]
-        return sparse.csr_array((np.ones(places.size), places.ravel(), ends), shape)
-    ends = np.concatenate([[0], np.cumsum((~mask).sum(axis=1))])
-    return sparse.csr_array((np.ones(ends[-1]), places[~mask], ends), shape)
+        entries, ends = entries.ravel(), np.arange(len(codes) + 1) * codes.shape[1]
+    else:
+        entries, ends = entries[~mask], np.concatenate([[0], np.cumsum((~mask).sum(axis=1))])
+    rows: Points = sparse.csr_array((np.ones(len(entries)), entries, ends), shape)
+    return rows

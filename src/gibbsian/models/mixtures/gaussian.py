@@ -1,54 +1,50 @@
 """Mixtures of spherical Gaussians, soft k-means and k-means (YK15, "K-means", "Soft K-means. Mixture of Gaussians").
 
 With a fixed variance and equal weights this is the lecture's soft k-means; as the variance goes to zero, or with hard
-assignments at any, it is k-means; learned variances and weights make it the mixture of Gaussians. S(x) = (x, |x|^2),
-and with missing cells also which cells are present: a spherical Gaussian has independent columns, so a row tells about
-the classes what its present cells tell.
+assignments at any, it is k-means; learned variances and weights make it the mixture of Gaussians. S(x) = (x, |x|^2).
+With missing cells S(x) includes the mask of present cells: the columns of a spherical Gaussian are independent, so the
+evidence of a row is that of its present cells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.models.family import FAMILIES
-from gibbsian.models.file_parts import COUNT, MOST, PartsInFile, Plain, reals
+from gibbsian.models.base import FAMILIES
+from gibbsian.models.file_parts import NUMBER, PartsInFile, Plain
 from gibbsian.models.mixtures.base import (
-    Array,
-    ExponentialMixtureFamily,
     Frame,
-    WeightedRows,
+    SphericalMixtureFamily,
+    WeightedSample,
+    class_warning,
     class_weights,
-    empty_class_warning,
     empty_classes,
     log_shares,
-    scale_directions,
-    side_by_side,
-    weight_directions,
 )
-from gibbsian.models.variables import Variables
 
-VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
+VARIANCE_OF_EQUAL_ROWS = 1e-12  # arbitrary
 # With this variance and hard assignments the free energy is the energy of k-means and a constant.
 K_MEANS_VARIANCE = 0.5
 TINY = float(np.finfo(np.float64).tiny)
 
 
 class GaussianMixtureParts(NamedTuple):
-    """The share of each class, its mean (relative to the origin, where rows have one), and its variance."""
+    """The weight of each class, its mean (relative to the origin, if rows have one), and its variance."""
 
-    weights: Array
-    means: Array
-    variances: Array
+    weights: Floats
+    means: Floats
+    variances: Floats
 
 
-@FAMILIES.register("gaussian-mixture", classes=True)
+@FAMILIES.register("gaussian-mixture")
 @dataclass(frozen=True)
-class GaussianMixtureFamily(ExponentialMixtureFamily):
+class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
     """Mixtures of Gaussians with variance sigma_a^2 in every direction.
 
     Parameters
@@ -62,8 +58,8 @@ class GaussianMixtureFamily(ExponentialMixtureFamily):
     free_weights : bool, default=True
         Learn the weights of the classes; otherwise they are equal.
     floor_share : float, default=1e-6
-        Least variance as a share of the mean variance of the columns: the likelihood of a class of one point has no
-        bound.
+        Minimum variance as a fraction of the mean variance of the columns, because the likelihood of a class of one
+        point is unbounded.
 
     Examples
     --------
@@ -80,87 +76,60 @@ class GaussianMixtureFamily(ExponentialMixtureFamily):
     variance: float | str = "free"
     free_weights: bool = True
     floor_share: float = 1e-6
-    parts: ClassVar[type[Any]] = GaussianMixtureParts
     parts_in_file: ClassVar[PartsInFile] = {
-        "n_components": COUNT,
-        "n_columns": Plain((int,), 1, MOST, size="n"),
-        "theta": reals("parameters"),
+        **SphericalMixtureFamily.parts_in_file,
+        "variance": Plain((int, float, str)),
+        "floor_share": NUMBER,
     }
+    parts = GaussianMixtureParts
+    # Number of squares among the sums of complete rows.
+    n_squares: ClassVar[int] = 1
 
     @property
-    def columns(self) -> Variables:
-        """Real numbers."""
-        return Variables.reals(self.n_columns)
+    def scale(self) -> float | str:
+        """The variance: given, ``"free"`` or ``"tied"``."""
+        return self.variance
 
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the weights, the means and the variances."""
-        k = self.n_components
-        return (k,), (k, self.n_columns), (k,)
-
-    @property
-    def n_free(self) -> int:
-        """Number of parameters that are learned."""
-        k = self.n_components
-        variances = {"free": k, "tied": 1}.get(str(self.variance), 0)
-        return k * self.n_columns + variances + (k - 1 if self.free_weights else 0)
-
-    @property
-    def fixed_variance(self) -> bool:
-        """Whether the variance is given."""
-        return not isinstance(self.variance, str)
-
-    def free_directions(self, theta: Array) -> Array:
-        """Return the directions of the weights, the means and the variances that are learned."""
-        k = self.n_components
-        weights = weight_directions(k, self.free_weights)
-        return side_by_side(weights, np.eye(k * self.n_columns), scale_directions(k, self.variance))
-
-    def require_distribution(self, theta: Array) -> None:
+    def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless weights add up to one and variances are positive."""
         super().require_distribution(theta)
         if (self.split(theta).variances <= 0).any():
             raise ArgumentError("must hold variances above zero", argument="theta")
 
-    def equal(self, means: Array, variance: float | None = None) -> Array:
-        """Return theta of equal weights and one variance, by default the fixed one."""
+    def equal(self, means: Floats) -> Floats:
+        """Return theta of equal weights and the given variance."""
         k = self.n_components
-        return self.join(np.full(k, 1.0 / k), means, np.full(k, float(self.variance if variance is None else variance)))
+        return self.join(np.full(k, 1.0 / k), means, np.full(k, float(self.variance)))
 
     # -- the density --------------------------------------------------------------------------------------------------
-    def origin_of(self, theta: Array) -> Array:
+    def origin_of(self, theta: Floats) -> Floats:
         """Return the mean of the mixture."""
         parts = self.split(theta)
         return parts.weights @ parts.means
 
-    def translated(self, theta: Array, origin: Array) -> Array:
+    def translated(self, theta: Floats, origin: Floats) -> Floats:
         """Return theta with means from the origin."""
         parts = self.split(theta)
         return self.join(parts.weights, parts.means - origin, parts.variances)
 
-    def points(self, x: Array, mask: Array | None, origin: Array) -> Array:
-        """Return the rows from the origin; missing cells are there."""
+    def points(self, x: States, mask: Mask | None, origin: Floats) -> Floats:
+        """Return the rows relative to the origin; missing cells are zero."""
         return x - origin if mask is None else np.where(mask, 0.0, x - origin)
 
-    def features(self, points: Array, mask: Array | None) -> Array:
-        """Return ``(x, |x|^2)``, and which cells are present where some are not."""
+    def features(self, points: Floats, mask: Mask | None) -> Floats:
+        """Return ``(x, |x|^2)``, and the mask of present cells if some are missing."""
         squares = np.einsum("ij,ij->i", points, points)
         return np.column_stack([points, squares] if mask is None else [points, squares, ~mask])
 
-    @property
-    def n_sums(self) -> int:
-        """Number of sums of complete rows: the columns, and their squares together."""
-        return self.n_columns + 1
-
     def counted_by_cell(self, sums: ClassSums) -> ClassSums:
-        """Return sums that count present cells also where all are."""
+        """Return sums with counts of present cells."""
         mass, values = sums
-        if values.shape[1] > self.n_sums:
+        if values.shape[1] > self.n_columns + self.n_squares:
             return sums
         return ClassSums(mass, np.column_stack([values, np.repeat(mass[:, None], self.n_columns, axis=1)]))
 
-    def natural(self, theta: Array, by_cell: bool) -> tuple[Array, Array]:
-        """Return eta = (m, -1/2) / sigma^2 and the offsets; by cell every present one brings its own."""
+    def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
+        """Return eta = (m, -1/2) / sigma^2 and the offsets; by cell every present one has its own."""
         weights, means, variances = self.split(theta)
         precisions = 1.0 / variances
         eta = [means * precisions[:, None], -precisions / 2.0]
@@ -171,54 +140,44 @@ class GaussianMixtureFamily(ExponentialMixtureFamily):
         squares = np.einsum("ij,ij->i", means, means)
         return np.column_stack(eta), offsets - squares * precisions / 2.0 - self.n_columns * logs
 
-    def sample(self, theta: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Draw rows and their classes."""
         parts, classes = self.split(theta), self.draw_classes(theta, n, rng)
         noise = rng.normal(size=(n, self.n_columns))
         return parts.means[classes] + noise * np.sqrt(parts.variances[classes])[:, None], classes
 
-    def peak(self, eta: Array) -> Array:
+    def peak(self, eta: Floats) -> Floats:
         """Return the row of largest density under each row of natural parameters."""
         return eta[:, :-1] / (-2.0 * eta[:, -1:])
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def frame(self, rows: WeightedRows) -> Frame:
-        """Return the mean of the rows, and the least variance."""
-        origin = rows.mean()
-        return Frame(origin, 0.0 if self.fixed_variance else self.floor_share * _overall_variance(rows, origin))
+    def frame(self, rows: WeightedSample) -> Frame:
+        """Return the mean of the rows, and the minimum variance."""
+        origin, learned = rows.mean(), isinstance(self.variance, str)
+        return Frame(origin, self.floor_share * _overall_variance(rows, origin) if learned else 0.0)
 
-    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
+    def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
         """Return weights, means and variances of the classes; the first step pools the variances."""
         (mass, values), d = sums, self.n_columns
-        by_cell = values.shape[1] > self.n_sums
+        by_cell = values.shape[1] > d + 1
         counts = values[:, d + 1 :] if by_cell else np.broadcast_to(mass[:, None], (len(mass), d))
         unseen = counts <= 0 if by_cell else empty_classes(mass)[:, None]
         means = values[:, :d] / np.where(unseen, 1.0, counts)
         if theta is not None:
             means = np.where(unseen, self.split(theta).means, means)
-        spread = np.maximum(values[:, d] - np.einsum("ij,ij,ij->i", counts, means, means), 0.0)
-        variances = self._variances(spread, counts.sum(axis=1), empty_classes(mass), theta, max(floor, TINY))
+        squares = np.maximum(values[:, d] - np.einsum("ij,ij,ij->i", counts, means, means), 0.0)
+        cells, least = counts.sum(axis=1), max(floor, TINY)
+        empty = empty_classes(mass) | (cells <= 0)
+        variances = self.fitted_scales(squares, cells, empty, theta, lambda mean: np.maximum(mean, least))
         return self.join(class_weights(mass, self.free_weights), means, variances)
 
-    def _variances(self, spread: Array, cells: Array, empty: Array, theta: Array | None, least: float) -> Array:
-        """The mean square of the cells from their means."""
-        if self.fixed_variance:
-            return np.full(len(spread), float(self.variance))
-        if self.variance == "tied" or theta is None:
-            return np.full(len(spread), max(spread.sum() / cells.sum(), least))
-        empty = empty | (cells <= 0)
-        return np.where(empty, self.split(theta).variances, np.maximum(spread / np.where(empty, 1.0, cells), least))
-
-    def warning(self, theta: Array, mass: Array, floor: float) -> str:
-        """Say which class has shrunk to a point or has lost all its rows."""
-        held = np.isclose(self.split(theta).variances, floor, rtol=1e-12, atol=0.0) & ~empty_classes(mass)
-        if held.any() and not self.fixed_variance:
-            number = int(np.flatnonzero(held)[0])
-            return f"class {number} has shrunk to a point: its variance was held at variance_floor"
-        return empty_class_warning(mass)
+    def warning(self, theta: Floats, mass: Floats, floor: float) -> str:
+        """Return a warning about a class that has shrunk to a point or is empty; empty if there is none."""
+        at_floor = np.isclose(self.split(theta).variances, floor, rtol=1e-12, atol=0.0) & isinstance(self.variance, str)
+        return class_warning(mass, at_floor, "has shrunk to a point: its variance was held at variance_floor")
 
 
-@FAMILIES.register("k-means", classes=True)
+@FAMILIES.register("k-means")
 @dataclass(frozen=True)
 class KMeansFamily(GaussianMixtureFamily):
     """The limit of spherical Gaussians of equal weights as their variance goes to zero: each row has one class.
@@ -235,21 +194,17 @@ class KMeansFamily(GaussianMixtureFamily):
 
     variance: float | str = K_MEANS_VARIANCE
     free_weights: bool = False
+    n_squares: ClassVar[int] = 0
 
-    @property
-    def n_sums(self) -> int:
-        """Number of sums of complete rows: the columns."""
-        return self.n_columns
-
-    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
-        """Return the means of the rows of each class (of their present cells, where these are counted)."""
-        (mass, values), d = sums, self.n_sums
+    def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
+        """Return the means of the rows of each class (of their present cells, if these are counted)."""
+        (mass, values), d = sums, self.n_columns
         counts = values[:, d:] if values.shape[1] > d else mass[:, None]
         old = 0.0 if theta is None else self.split(theta).means
         return self.equal(np.where(counts > 0, values[:, :d] / np.where(counts > 0, counts, 1.0), old))
 
 
-def variance_schedule(points: Array, weights: Array, variance: float, ratio: float) -> Array:
+def variance_schedule(points: Floats, weights: Floats, variance: float, ratio: float) -> Floats:
     """Return variances falling geometrically from above the first phase transition down to `variance`.
 
     All means coincide as long as sigma^2 is above the largest eigenvalue of the covariance.
@@ -261,8 +216,8 @@ def variance_schedule(points: Array, weights: Array, variance: float, ratio: flo
     return variance * (highest / variance) ** np.linspace(1.0, 0.0, n_stages) if n_stages > 1 else np.array([variance])
 
 
-def _overall_variance(rows: WeightedRows, centre: Array) -> float:
-    """The mean variance of the columns, above zero."""
+def _overall_variance(rows: WeightedSample, centre: Floats) -> float:
+    """Return the mean variance of the columns, above zero."""
     if len(rows.weights) == 1:
         return VARIANCE_OF_EQUAL_ROWS
     squares = np.square(rows.x - centre)

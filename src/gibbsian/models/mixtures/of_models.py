@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask, States
 from gibbsian.errors import ArgumentError
-from gibbsian.models.family import FAMILIES, Model, Parts
+from gibbsian.models.base import FAMILIES, Family, Model, Parts
 from gibbsian.models.file_parts import MOST, PartsInFile, Plain, reals
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.mixtures.base import Array, MixtureFamily, log_shares
+from gibbsian.models.mixtures.base import MixtureFamily, log_shares
 from gibbsian.models.variables import Variables
 
 
 class MixtureOfParts(NamedTuple):
-    """The share of each class, log Z of its model, and the parameters of all models, one after the other."""
+    """The weight of each class, log Z of its model, and the parameters of all models, one after the other."""
 
-    weights: Array
-    log_partitions: Array
-    parameters: Array
+    weights: Floats
+    log_partitions: Floats
+    parameters: Floats
 
 
-@FAMILIES.register("machine-mixture", classes=True)
+@FAMILIES.register("machine-mixture")
 @dataclass(frozen=True, eq=False)
-class MixtureOfFamily(MixtureFamily):
+class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
     """Mixtures of models of any family; log Z of each is a parameter, which the M-step sets.
 
     Parameters
@@ -36,13 +37,13 @@ class MixtureOfFamily(MixtureFamily):
     columns : Variables
         The values of the columns.
     models : tuple of Model, default=()
-        A model for each class, at any parameters; none before learning has placed the classes.
+        A model for each class, at any parameters; none in an unfitted mixture.
 
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.models.variables import Variables
-    >>> pair = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> pair = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     >>> family = gb.models.MixtureOfFamily(2, Variables.spins(2), (pair, pair))
     >>> theta = family.join([0.5, 0.5], np.log([4.0, 4.0]), np.zeros(6))
     >>> np.exp(family.log_evidence(theta, np.array([[1, 1]]))).round(3)
@@ -51,8 +52,8 @@ class MixtureOfFamily(MixtureFamily):
 
     n_components: int
     columns: Variables
-    models: tuple[Any, ...] = ()
-    parts: ClassVar[type[Any]] = MixtureOfParts
+    models: tuple[Model[Family], ...] = ()
+    parts = MixtureOfParts
     parts_in_file: ClassVar[PartsInFile] = {
         "n_components": Plain((int,), 1, MOST, size="parts"),
         "theta": reals("parameters"),
@@ -74,12 +75,12 @@ class MixtureOfFamily(MixtureFamily):
         counts = [m.family.n_free if isinstance(m.family, MixtureFamily) else m.theta.size for m in self.models]
         return sum(counts) + self.n_components - 1
 
-    def of(self, models: Sequence[Any], weights: Array, log_partitions: Array) -> Model[Self]:
+    def of(self, models: Sequence[Model[Family]], weights: Floats, log_partitions: Floats) -> Model[Self]:
         """Return the mixture of these models."""
         family = replace(self, models=tuple(models))
         return Model(family, family.join(weights, log_partitions, *(model.theta for model in models)))
 
-    def models_at(self, theta: Array) -> list[Any]:
+    def models_at(self, theta: Floats) -> list[Model[Family]]:
         """Return the model of each class."""
         ends = np.cumsum([model.theta.size for model in self.models])
         pieces = np.split(self.split(theta).parameters, ends[:-1])
@@ -88,26 +89,25 @@ class MixtureOfFamily(MixtureFamily):
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""
         k = range(self.n_components)
-        own = [f"{name} | {a}" for a, model in enumerate(self.models) for name in model.parameter_names(names)]
-        return [*(f"weights[{a}]" for a in k), *(f"log Z[{a}]" for a in k), *own]
+        inner = [f"{name} | {a}" for a, model in enumerate(self.models) for name in model.parameter_names(names)]
+        return [*(f"weights[{a}]" for a in k), *(f"log Z[{a}]" for a in k), *inner]
 
-    def interactions(self, theta: Array) -> Interactions:
+    def interactions(self, theta: Floats) -> Interactions:
         """Return the interactions of the models, averaged over the classes."""
-        found = [model.interactions() for model in self.models_at(theta)]
+        networks = [model.interactions() for model in self.models_at(theta)]
         totals: dict[tuple[int, ...], float] = {}
-        for weight, part in zip(self.split(theta).weights.tolist(), found, strict=True):
+        for weight, part in zip(self.split(theta).weights.tolist(), networks, strict=True):
             for scope, strength in zip(part.scopes, part.strengths.tolist(), strict=True):
                 totals[scope] = totals.get(scope, 0.0) + weight * strength
-        measure = f"mean {found[0].measure} of the classes"
-        return replace(found[0], scopes=tuple(totals), strengths=np.array(list(totals.values())), measure=measure)
+        measure = f"mean {networks[0].measure} of the classes"
+        return replace(networks[0], scopes=tuple(totals), strengths=np.array(list(totals.values())), measure=measure)
 
-    def log_joint(self, theta: Array, x: Array, mask: Array | None = None) -> Array:
-        """Return ``log P(x, class)`` of whole rows; what is hidden or missing is summed out by `MixtureOfAnswers`."""
+    def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
+        """Return ``log P(x, class)`` of complete rows; `MixtureOfAnswers` sums out hidden units and missing cells."""
         if mask is not None or any(model.n_hidden for model in self.models):
             raise ArgumentError("a mixture of models has no closed form of what is hidden", "ask `answers_about`")
         weights, log_partitions, _ = self.split(theta)
-        rows = [x if self.columns.real else model.domain.from_codes(x) for model in self.models]
-        logs = [model.log_weights(states) for model, states in zip(self.models_at(theta), rows, strict=True)]
+        logs = [model.log_weights(x) for model in self.models_at(theta)]
         return np.column_stack(logs) - log_partitions + log_shares(weights)
 
     # -- files --------------------------------------------------------------------------------------------------------
@@ -118,4 +118,4 @@ class MixtureOfFamily(MixtureFamily):
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
-        return cls(len(parts.models), variables, tuple(parts.models))
+        return cls(len(parts.models), variables, parts.models)

@@ -16,7 +16,7 @@ needs a Bessel function itself, which would overflow; both are computed together
 
   in which nothing cancels (Q comes from the expansion of the derivative, whose polynomials differ from u_k by
   (1 - t^2) q_k);
-- from there down to the order asked for by ``1/A_{v-1} = 2v/kappa + A_v``, which is stable in this direction.
+- from there down to the order of the distribution by ``1/A_{v-1} = 2v/kappa + A_v``, which is stable in this direction.
 
 ``1 - A`` is carried along, because at large kappa it is the number that matters: A ~ 1 - (d-1)/(2 kappa). A and log Z
 come to about 1e-15, 1 - A to about 1e-12, relative to their size.
@@ -28,52 +28,49 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
 
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums
 from gibbsian.backends.numba.bessel import bessel_values, newton_concentrations
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.models.family import FAMILIES
-from gibbsian.models.file_parts import COUNT, MOST, PartsInFile, Plain, reals
+from gibbsian.models.base import FAMILIES
+from gibbsian.models.file_parts import NUMBER, PartsInFile, Plain
 from gibbsian.models.mixtures.base import (
-    Array,
-    ExponentialMixtureFamily,
+    Points,
+    SphericalMixtureFamily,
+    class_warning,
     class_weights,
-    empty_class_warning,
     empty_classes,
     log_shares,
     require_all_cells,
-    scale_directions,
-    side_by_side,
     tangents,
-    weight_directions,
 )
-from gibbsian.models.variables import Variables
 
 # Rows whose norm differs from one by less count as unit vectors.
 UNIT_TOLERANCE = 1e-6
 LEAST_ORDER = 30.0  # of the uniform expansion
-TERMS = 13  # of the uniform expansion: the first left out is below 1e-17 at the least order
+TERMS = 13  # of the uniform expansion: the next one is below 1e-17 at LEAST_ORDER
 MOST_STEPS = 60  # of Newton's method; five are usual
 # B_2k / (2k (2k - 1)): the remainder of Stirling's formula is their sum over v^(2k - 1)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 class VonMisesFisherParts(NamedTuple):
-    """The share of each class, its mean direction, of unit norm, and its concentration kappa (YK15's lambda)."""
+    """The weight of each class, its mean direction, of unit norm, and its concentration kappa (YK15's lambda)."""
 
-    weights: Array
-    means: Array
-    concentrations: Array
+    weights: Floats
+    means: Floats
+    concentrations: Floats
 
 
-@FAMILIES.register("vmf-mixture", classes=True)
+@FAMILIES.register("vmf-mixture")
 @dataclass(frozen=True)
-class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
-    """Mixtures of von Mises-Fisher distributions; a row of norm zero has no direction and tells nothing.
+class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
+    """Mixtures of von Mises-Fisher distributions; a row of norm zero is ignored.
 
     Parameters
     ----------
@@ -86,7 +83,7 @@ class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
     free_weights : bool, default=True
         Learn the weights of the classes; otherwise they are equal.
     largest : float, default=1e8
-        Concentrations are held at this value: the likelihood of a class of one direction has no bound.
+        The maximum concentration, because the likelihood of a class of one direction is unbounded.
 
     Examples
     --------
@@ -103,43 +100,29 @@ class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
     kappa: float | str = "free"
     free_weights: bool = True
     largest: float = 1e8
-    parts: ClassVar[type[Any]] = VonMisesFisherParts
     parts_in_file: ClassVar[PartsInFile] = {
-        "n_components": COUNT,
-        "n_columns": Plain((int,), 1, MOST, size="n"),
-        "theta": reals("parameters"),
+        **SphericalMixtureFamily.parts_in_file,
+        "kappa": Plain((int, float, str)),
+        "largest": NUMBER,
     }
+    parts = VonMisesFisherParts
+    mean_constraints: ClassVar[int] = 1
 
     @property
-    def columns(self) -> Variables:
-        """Real numbers."""
-        return Variables.reals(self.n_columns)
+    def scale(self) -> float | str:
+        """The concentration: given, ``"free"`` or ``"tied"``."""
+        return self.kappa
 
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the weights, the mean directions and the concentrations."""
-        k = self.n_components
-        return (k,), (k, self.n_columns), (k,)
+    def mean_directions(self, theta: Floats) -> Floats:
+        """Return the tangents of the sphere at the means."""
+        return tangents(list(self.split(theta).means))
 
-    @property
-    def n_free(self) -> int:
-        """Number of parameters: d - 1 for a direction, one for a concentration, k - 1 for the weights."""
-        k = self.n_components
-        kappas = {"free": k, "tied": 1}.get(str(self.kappa), 0)
-        return k * (self.n_columns - 1) + kappas + (k - 1 if self.free_weights else 0)
-
-    def free_directions(self, theta: Array) -> Array:
-        """Return the directions of the weights, of the means on the sphere and of the concentrations."""
-        k = self.n_components
-        means = tangents(list(self.split(theta).means))
-        return side_by_side(weight_directions(k, self.free_weights), means, scale_directions(k, self.kappa))
-
-    def normalised(self, theta: Array) -> Array:
+    def normalised(self, theta: Floats) -> Floats:
         """Return theta with mean directions of unit norm."""
         weights, means, concentrations = self.split(theta)
         return self.join(weights, unit_rows(means), concentrations)
 
-    def require_distribution(self, theta: Array) -> None:
+    def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless weights add up to one and directions have unit norm."""
         super().require_distribution(theta)
         _, means, concentrations = self.split(theta)
@@ -147,28 +130,28 @@ class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
             raise ArgumentError("must hold directions of unit norm and concentrations from zero on", argument="theta")
 
     # -- the density --------------------------------------------------------------------------------------------------
-    def points(self, x: Any, mask: Array | None, origin: Array) -> Any:
+    def points(self, x: States, mask: Mask | None, origin: Floats) -> Points:
         """Return the rows, which are unit vectors."""
         require_all_cells(mask)
-        return x
+        return cast("Points", x)
 
-    def natural(self, theta: Array, by_cell: bool) -> tuple[Array, Array]:
+    def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
         """Return eta = kappa m and the offsets, for densities by area."""
         weights, means, concentrations = self.split(theta)
-        normaliser = log_partition(concentrations, self.n_columns) + log_sphere_area(self.n_columns)
+        normaliser = bessel(concentrations, self.n_columns).log_partition + log_sphere_area(self.n_columns)
         return concentrations[:, None] * means, log_shares(weights) - normaliser
 
-    def log_joint(self, theta: Array, x: Any, mask: Array | None = None) -> Array:
-        """Return ``log P(x, class)``; a row without direction leaves each class at its weight."""
+    def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
+        """Return ``log P(x, class)``; for a row without direction that is ``log P(class)``."""
         scores = super().log_joint(theta, x, mask)
         scores[without_direction(x)] = log_shares(self.split(theta).weights)
         return scores
 
-    def peak(self, eta: Array) -> Array:
+    def peak(self, eta: Floats) -> Floats:
         """Return the direction of largest density under each row of natural parameters."""
         return unit_rows(eta)
 
-    def sample(self, theta: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Draw unit rows and their classes."""
         parts, classes = self.split(theta), self.draw_classes(theta, n, rng)
         rows = np.empty((n, self.n_columns))
@@ -178,40 +161,30 @@ class VonMisesFisherMixtureFamily(ExponentialMixtureFamily):
         return rows, classes
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def maximise(self, sums: ClassSums, theta: Array | None, floor: float = 0.0) -> Array:
+    def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
         """Return weights, directions and concentrations of the classes; the first step pools the concentrations."""
-        # relative to the largest class, so that squares stay finite whatever the unit of the weights
+        # relative to the largest class, so that squares stay finite for weights in any unit
         mass, values = sums.mass / sums.mass.max(), sums.sums / sums.mass.max()
         empty = empty_classes(mass)
         lengths = np.where(empty, 0.0, np.sqrt(np.einsum("ij,ij->i", values, values)))
         means, lost = values / np.where(lengths > 0, lengths, 1.0)[:, None], lengths <= 0
-        if lost.any():  # a sum of length zero has no direction, so the old one stays (any is as good as another)
+        if lost.any():  # a sum of length zero has no direction: keep the last one, or begin with any
             means[lost] = np.eye(1, self.n_columns) if theta is None else self.split(theta).means[lost]
-        kappas = self._concentrations(mass, lengths, empty, theta)
+        kappas = self.fitted_scales(lengths, mass, empty, theta, self._concentration)
         return self.join(class_weights(mass, self.free_weights), means, kappas)
 
-    def _concentrations(self, mass: Array, lengths: Array, empty: Array, theta: Array | None) -> Array:
-        """The kappa of each class of greatest likelihood."""
-        if not isinstance(self.kappa, str):
-            return np.full(len(mass), float(self.kappa))
-        if self.kappa == "tied" or theta is None:
-            pooled = min(lengths.sum() / mass.sum(), 1.0)
-            return np.full(len(mass), concentration(pooled, self.n_columns, self.largest))
-        found = concentration(np.minimum(lengths / np.where(empty, 1.0, mass), 1.0), self.n_columns, self.largest)
-        return np.where(empty, self.split(theta).concentrations, found)
+    def _concentration(self, length: Floats) -> Floats:
+        return concentration(np.minimum(length, 1.0), self.n_columns, self.largest)
 
-    def warning(self, theta: Array, mass: Array, floor: float) -> str:
-        """Say which class has gathered on one direction or has lost all its rows."""
-        held = (self.split(theta).concentrations >= self.largest) & isinstance(self.kappa, str) & ~empty_classes(mass)
-        if held.any():
-            number = int(np.flatnonzero(held)[0])
-            return f"class {number} has gathered on one direction: its concentration was held at kappa_max"
-        return empty_class_warning(mass)
+    def warning(self, theta: Floats, mass: Floats, floor: float) -> str:
+        """Return a warning about a class of one direction or an empty one; empty if there is none."""
+        at_limit = (self.split(theta).concentrations >= self.largest) & isinstance(self.kappa, str)
+        return class_warning(mass, at_limit, "has gathered on one direction: its concentration was held at kappa_max")
 
 
 # -- directions -------------------------------------------------------------------------------------------------------
-def unit_rows(rows: Any, scale: bool = True) -> Any:
-    """Return the rows scaled to unit norm, dense or CSR; with ``scale=False`` only check that they are.
+def unit_rows(rows: Points, scale: bool = True) -> Points:
+    """Return the rows scaled to unit norm, dense or CSR; with ``scale=False`` only check their norms.
 
     Rows of norm zero have no direction and stay zero: `without_direction` finds them.
     """
@@ -220,7 +193,7 @@ def unit_rows(rows: Any, scale: bool = True) -> Any:
     largest = _largest_entries(rows)
     largest[largest == 0] = 1.0
     scaled = _divide(rows, largest)
-    norms = np.sqrt(scaled.power(2).sum(axis=1) if sparse.issparse(scaled) else np.einsum("ij,ij->i", scaled, scaled))
+    norms = np.sqrt((scaled**2).sum(axis=1) if sparse.issparse(scaled) else np.einsum("ij,ij->i", scaled, scaled))
     if scale:
         return _divide(scaled, np.where(norms > 0, norms, 1.0))
     with np.errstate(over="ignore"):
@@ -231,24 +204,25 @@ def unit_rows(rows: Any, scale: bool = True) -> Any:
     return rows
 
 
-def without_direction(rows: Any) -> np.ndarray:
-    """Return the numbers of the rows of norm zero, which tell nothing about directions."""
-    return np.flatnonzero(_largest_entries(rows if sparse.issparse(rows) else np.asarray(rows)) == 0)
+def without_direction(rows: States) -> Integers:
+    """Return the indices of the rows of norm zero."""
+    return np.flatnonzero(_largest_entries(rows) == 0)
 
 
-def draw_directions(mean: np.ndarray, kappa: float, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def draw_directions(mean: Floats, kappa: float, n_samples: int, rng: np.random.Generator) -> Floats:
     """Draw from one component: the cosine by rejection (Wood 1994), the rest uniformly around the mean direction."""
     dimension = len(mean)
     excess = _sample_one_minus_cosine(kappa, dimension, n_samples, rng)
-    around = rng.normal(size=(n_samples, dimension))
-    around -= np.outer(around @ mean, mean)
-    around /= np.sqrt(np.einsum("ij,ij->i", around, around))[:, None]
-    sine = np.sqrt(excess * (2.0 - excess))
-    rows = (1.0 - excess)[:, None] * mean + sine[:, None] * around
-    return rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    orthogonal = rng.normal(size=(n_samples, dimension))
+    orthogonal -= np.outer(orthogonal @ mean, mean)
+    orthogonal /= np.sqrt(np.einsum("ij,ij->i", orthogonal, orthogonal))[:, None]
+    sines = np.sqrt(excess * (2.0 - excess))
+    rows = (1.0 - excess)[:, None] * mean + sines[:, None] * orthogonal
+    rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows
 
 
-def _sample_one_minus_cosine(kappa: float, dimension: int, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def _sample_one_minus_cosine(kappa: float, dimension: int, n_samples: int, rng: np.random.Generator) -> Floats:
     """Draw ``1 - m.x``, which keeps its digits at large kappa where the cosine itself rounds to one.
 
     Wood's envelope with ``b = (d-1) / (2 kappa + sqrt(4 kappa^2 + (d-1)^2))`` and ``Z ~ Beta((d-1)/2, (d-1)/2)`` is
@@ -272,39 +246,40 @@ def _sample_one_minus_cosine(kappa: float, dimension: int, n_samples: int, rng: 
     return drawn
 
 
-def _largest_entries(rows: Any) -> np.ndarray:
+def _largest_entries(rows: States) -> Floats:
     largest = np.abs(rows).max(axis=1)
-    return np.array(largest.toarray() if sparse.issparse(largest) else largest, dtype=np.float64).ravel()
+    entries: Floats = np.array(largest.toarray() if sparse.issparse(largest) else largest, dtype=np.float64).ravel()
+    return entries
 
 
-def _divide(rows: Any, divisors: np.ndarray) -> Any:
+def _divide(rows: Points, divisors: Floats) -> Points:
     if not sparse.issparse(rows):
         return rows / divisors[:, None]
-    return sparse.csr_array(
-        (rows.data / np.repeat(divisors, np.diff(rows.indptr)), rows.indices, rows.indptr), rows.shape
-    )
+    csr = sparse.csr_array(rows, dtype=np.float64, copy=True)
+    csr.data /= np.repeat(divisors, np.diff(csr.indptr))
+    return cast("Points", csr)
 
 
 # -- the concentration and its Bessel functions ------------------------------------------------------------------------
 class BesselValues(NamedTuple):
-    """What one evaluation gives, each of the shape of kappa.
+    """Functions of the concentration, each of the shape of kappa.
 
     Parameters
     ----------
     ratio : array
         A_d(kappa), its mean length.
     complement : array
-        1 - A_d(kappa), with digits of its own where A is close to one.
+        1 - A_d(kappa), accurate even if A is close to one.
     log_partition : array
         log Z relative to the uniform distribution on the sphere.
     """
 
-    ratio: np.ndarray
-    complement: np.ndarray
-    log_partition: np.ndarray
+    ratio: Floats
+    complement: Floats
+    log_partition: Floats
 
 
-def bessel(kappa: Any, dimension: int) -> BesselValues:
+def bessel(kappa: float | Floats, dimension: int) -> BesselValues:
     """Return ``A_d(kappa)``, ``1 - A_d(kappa)`` and ``log Z`` for each concentration.
 
     Parameters
@@ -322,16 +297,6 @@ def bessel(kappa: Any, dimension: int) -> BesselValues:
     return BesselValues(*(row.reshape(kappas.shape) for row in values))
 
 
-def mean_length(kappa: Any, dimension: int) -> np.ndarray:
-    """Return ``A_d(kappa) = I_{d/2}(kappa) / I_{d/2-1}(kappa)``, the length of the mean."""
-    return bessel(kappa, dimension).ratio
-
-
-def log_partition(kappa: Any, dimension: int) -> np.ndarray:
-    """Return ``log 0F1(; d/2; kappa^2/4)``: log Z relative to the uniform distribution on the sphere."""
-    return bessel(kappa, dimension).log_partition
-
-
 def log_sphere_area(dimension: int) -> float:
     """Return the logarithm of the area of the unit sphere in R^d: of a density's normalisation by area."""
     half = _checked_dimension(dimension) / 2.0
@@ -345,8 +310,8 @@ def _checked_dimension(dimension: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _expansion(dimension: int) -> tuple[float, int, np.ndarray, np.ndarray, float]:
-    """Everything that depends on the dimension only: order, steps down to it, U and Q as polynomials in t."""
+def _expansion(dimension: int) -> tuple[float, int, Floats, Floats, float]:
+    """Return the constants of a dimension: order, steps down to it, U and Q as polynomials in t, remainder."""
     order = dimension / 2.0 - 1.0
     steps = max(0, math.ceil(LEAST_ORDER - order))
     v = order + steps
@@ -357,8 +322,8 @@ def _expansion(dimension: int) -> tuple[float, int, np.ndarray, np.ndarray, floa
 
 
 @lru_cache(maxsize=1)
-def _debye_polynomials() -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of u_k and q_k (rows) by powers of t (columns), from the exact recurrence.
+def _debye_polynomials() -> tuple[Floats, Floats]:
+    """Return the coefficients of u_k and q_k (rows) by powers of t (columns), from the exact recurrence.
 
     ``u_{k+1} = t^2 (1 - t^2) u_k' / 2 + (1/8) int_0^t (1 - 5 w^2) u_k dw`` (Abramowitz and Stegun 9.3.10).
     """
@@ -377,7 +342,7 @@ def _debye_polynomials() -> tuple[np.ndarray, np.ndarray]:
     return np.array(u, dtype=np.float64), np.array(q, dtype=np.float64)
 
 
-def concentration(length: Any, dimension: int, largest: float = np.inf) -> np.ndarray:
+def concentration(length: float | Floats, dimension: int, largest: float = np.inf) -> Floats:
     """Return the kappa whose mean length is `length`.
 
     Parameters
@@ -387,13 +352,13 @@ def concentration(length: Any, dimension: int, largest: float = np.inf) -> np.nd
     dimension : int
         d, the number of columns.
     largest : float
-        Concentrations are held at this value; R = 1 has no finite one.
+        The maximum concentration; that of R = 1 is infinite.
     """
     lengths = np.asarray(length, dtype=np.float64)
     if not ((lengths >= 0).all() and (lengths <= 1 + 1e-9).all()):
         raise ArgumentError("mean lengths must lie between 0 and 1", "were the rows scaled to unit norm?")
     flat = np.minimum(np.atleast_1d(lengths).ravel(), 1.0)
-    # beyond this length the answer is at least `largest`: the lower bound of the bracket says so without iterating
+    # Newton steps only where the bracket does not already exceed `largest`
     kappas = np.full(flat.shape, largest)
     low, high = concentration_bracket(np.where(flat < 1.0, flat, 0.0), dimension)
     inside = (flat < 1.0) & (low < largest)
@@ -402,16 +367,17 @@ def concentration(length: Any, dimension: int, largest: float = np.inf) -> np.nd
     kappas[inside] = newton_concentrations(
         r, start, low[inside], high[inside], MOST_STEPS, *_expansion(_checked_dimension(dimension))
     )
-    return np.minimum(kappas, largest).reshape(lengths.shape)
+    np.minimum(kappas, largest, out=kappas)
+    return kappas.reshape(lengths.shape)
 
 
-def concentration_bracket(length: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+def concentration_bracket(length: Floats, dimension: int) -> tuple[Floats, Floats]:
     """Return a lower and an upper bound of kappa (Amos 1974, inverted as in Hornik and Gruen 2014)."""
     v = dimension / 2.0 - 1.0
     return _inverse_amos(length, v, v + 2.0), _inverse_amos(length, v + 0.5, v + 1.5)
 
 
-def _inverse_amos(length: np.ndarray, alpha: float, beta: float) -> np.ndarray:
-    """The t at which ``t / (alpha + sqrt(t^2 + beta^2))`` equals the length."""
+def _inverse_amos(length: Floats, alpha: float, beta: float) -> Floats:
+    """Return the t at which ``t / (alpha + sqrt(t^2 + beta^2))`` equals the length."""
     rest = (1.0 - length) * (1.0 + length)
     return length / rest * (alpha + np.sqrt((alpha * length) ** 2 + beta**2 * rest))
