@@ -106,7 +106,7 @@ def write_reference() -> None:
         _write(folder / f"{name}.rst", page)
     pages = "".join(f"   {name}\n" for name in modules)
     text = (
-        "API reference\n=============\n\nWhat stands in the package itself: estimators and the models they learn.\n\n"
+        "API reference\n=============\n\nWhat stands in the package itself: estimators, and families of models.\n\n"
         f"{front}What stands in its modules:\n\n.. toctree::\n   :maxdepth: 1\n\n{pages}"
     )
     _write(folder / "index.rst", text)
