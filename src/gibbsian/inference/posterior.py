@@ -121,15 +121,13 @@ def _joined(
 
 
 def split_rows(family: Family, x: States, missing: Mask | None) -> Split:
-    """Bind the rows that are cheap together, by the function of `POSTERIORS` for the family."""
+    """Bind the rows that are cheap together: by the function of `POSTERIORS` for the family, or by completions."""
+    if not POSTERIORS.name_for(family) and keeps(family, DiscreteFamily):
+        return split_by_count(family, x, missing)
     split: Split = POSTERIORS.of(family)(family, x, missing)
     return split
 
 
-@POSTERIORS.register("products")
-@POSTERIORS.register("tables")
-@POSTERIORS.register("potentials")
-@POSTERIORS.register("quadrature")
 def split_by_count(family: DiscreteFamily, x: States, missing: Mask | None) -> Split:
     """Bind the rows with few completions."""
     counts = count_completions(family.variables, missing, len(x), by_nodes=True)
