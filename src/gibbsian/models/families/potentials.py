@@ -317,7 +317,7 @@ class FamilyOfPotentials(ABC):
 @FAMILIES.register("potentials")
 @dataclass(frozen=True, eq=False)
 class PotentialsFamily(FamilyOfPotentials):
-    """``P(x) = exp(sum_t theta_t . f_t(x_t)) / Z`` with functions f_t of a few variables each (YU20 eq. 1).
+    """``P(x) = exp(sum_t theta_t f_t(x_t)) / Z`` with functions f_t of a few variables each (YU20 eq. 1).
 
     It is the family of tables over the scopes of the functions, with entries ``design @ theta``. If terms of one name
     share parameters, a statistic is the sum of the function over all their scopes.

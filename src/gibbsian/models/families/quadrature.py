@@ -42,7 +42,7 @@ class WrittenTerm(TypedDict):
 @FAMILIES.register("quadrature")
 @dataclass(frozen=True, eq=False)
 class QuadratureFamily(FamilyOfPotentials):
-    """``p(x) = exp(sum_t theta_t . f_t(x_t)) p0(x) / Z`` with functions f_t of a few real variables each.
+    """``p(x) = exp(sum_t theta_t f_t(x_t)) p0(x) / Z`` with functions f_t of a few real variables each.
 
     Methods of rows take any numbers of the support: `log_weights` (a log-density), `statistics` and `given`. Sums over
     all rows are sums over codes, the nodes of a quadrature rule with its weights: `factors`, marginals and
