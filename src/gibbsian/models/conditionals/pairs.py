@@ -345,7 +345,7 @@ class LocalPairs(Conditionals):
     def are_few(graph: Graph, n_rows: int) -> bool:
         """Whether local states are so few that sums over them are much faster than over rows."""
         degrees = graph.degrees
-        if graph.is_dense or degrees.max(initial=0) > MOST_NEIGHBOURS:
+        if graph.is_complete or degrees.max(initial=0) > MOST_NEIGHBOURS:
             return False
         return bool((2 ** (degrees + 1)).sum() * LEAST_GAIN <= n_rows * graph.n_nodes)
 
