@@ -127,11 +127,12 @@ class Run:
     def see(self, info: StepInfo) -> None:
         """Take note of the last step, and whether it ends the run."""
         self.info, outcome = info, outcome_of(info, self.n_steps, self.max_iter, self.tol)
-        grows = info.gradient_norm > self.trace.column("gradient_norm")[0] or info.value > self.trace.column("value")[0]
         if isinstance(outcome, Failed) and outcome.hint == SLOWER:
             outcome = replace(outcome, hint=_slower(self.learner))
-        elif isinstance(outcome, Stopped) and outcome.hint == LONGER and grows:
-            outcome = Stopped(f"{outcome.reason} and growing", _slower(self.learner))
+        elif isinstance(outcome, Stopped) and outcome.hint == LONGER:
+            first = dict(zip(self.trace.columns, self.trace.rows[0], strict=True))
+            if info.gradient_norm > first["gradient_norm"] or info.value > first["value"]:
+                outcome = Stopped(f"{outcome.reason} and growing", _slower(self.learner))
         self.outcome = outcome
 
     @property
