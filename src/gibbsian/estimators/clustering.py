@@ -147,7 +147,7 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
         return tables
 
     def _carried(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self._state.progress, name) for name in ("wins", "cells")}
+        return {"wins": self._state.progress.wins, "cells": self._state.progress.cells}
 
     def _resume(self, carried: dict[str, np.ndarray]) -> None:
         wins, cells = carried["wins"], carried["cells"]

@@ -265,8 +265,9 @@ class SpanLearner(Learner):
     def problem_of(self, basis: SpanBasis, codes: Array, counts: Array) -> SpanProblem:
         """Return the problem of counted rows under the penalties of this learner."""
         self.require_memory(basis)
-        settings = {name: getattr(self, name) for name in ("mdl_scale", "l1", "l2", "l2_growth")}
-        return SpanProblem.build(basis, codes, counts, self.dtype, **settings)
+        return SpanProblem.build(
+            basis, codes, counts, self.dtype, mdl_scale=self.mdl_scale, l1=self.l1, l2=self.l2, l2_growth=self.l2_growth
+        )
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step."""
