@@ -169,7 +169,7 @@ def grid(folder: Path, n_rows: int) -> None:
             for n_partitions in PARTITIONS:
                 data, reading = timed(partial(read_there, folder, client, n_rows, n_partitions))
                 model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(COLUMNS)))
-                full = evaluation(gb.objectives.Pseudolikelihood().bind(model, data), client, EVALUATIONS)
+                full = evaluation(gb.learning.objectives.Pseudolikelihood().bind(model, data), client, EVALUATIONS)
                 none = evaluation(data.bind(idle), client, EMPTY)
                 n = len(data.parts)
                 print(

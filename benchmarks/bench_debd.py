@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import gibbsian as gb
-from gibbsian.learners import Minibatch, as_learner
+from gibbsian.learning import Minibatch, as_learner
 from gibbsian.startup import logsumexp, softmax
 
 FOLDER = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared/data")) / "debd"
@@ -71,7 +71,7 @@ def restricted(n: int, epochs: int, l2: float, *, rate: float = 0.2, seed: int =
 def exact(n: int, steps: int, l2: float, seed: int = 0) -> Any:
     """A machine of so many hidden units by its exact likelihood, for few columns; few steps keep it from the noise."""
     settings: Any = {"max_iter": steps, "random_state": seed, "precision": "float64"}
-    return gb.RestrictedBoltzmannMachine(n, learner=gb.learners.MLE(l2=l2), **settings)
+    return gb.RestrictedBoltzmannMachine(n, learner=gb.learning.MLE(l2=l2), **settings)
 
 
 def two(l2: float) -> list[Any]:

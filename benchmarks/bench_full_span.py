@@ -17,9 +17,9 @@ import numpy as np
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data import Dataset
-from gibbsian.learners import FitResult, as_learner, run
-from gibbsian.learners.span_base import CompleteRows, LearnerState, SpanProgress
-from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.learning import FitResult, as_learner, run
+from gibbsian.learning.span_base import CompleteRows, LearnerState, SpanProgress
+from gibbsian.learning.span_problem import SpanProblem
 from gibbsian.models import FullSpanFamily, Model, SpanBasis, Variables
 from gibbsian.resources import format_bytes
 

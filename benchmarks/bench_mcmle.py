@@ -35,7 +35,7 @@ def machine_of(graph: gb.graphs.Graph, spread: float, rng: np.random.Generator) 
 
 def rows_of(model: gb.Model, n_rows: int, seed: int) -> gb.Dataset:
     """Draw rows from a machine."""
-    draws = gb.samplers.draw(model, n_rows, rng=seed, n_chains=200, burn_in=1000, thin=20)
+    draws = gb.sampling.draw(model, n_rows, rng=seed, n_chains=200, burn_in=1000, thin=20)
     return gb.Dataset.of_states(draws.reshape(-1, model.n_variables)[:n_rows], "spin")
 
 
@@ -53,11 +53,11 @@ def one_run(name: str, seed: int) -> Landed:
     """Fit both ways to rows of a new machine."""
     graph, spread, n_rows = SYSTEMS[name]
     data = rows_of(machine_of(graph, spread, np.random.default_rng(seed)), n_rows, seed)
-    exact = gb.BoltzmannMachine(graph=graph, learner=gb.learners.MLE(max_seconds=60.0)).fit(data)
+    exact = gb.BoltzmannMachine(graph=graph, learner=gb.learning.MLE(max_seconds=60.0)).fit(data)
     began = time.process_time()
     sampled = gb.BoltzmannMachine(graph=graph, learner="mcmle", random_state=seed).fit(data)
     seconds = time.process_time() - began
-    equations = gb.learners.as_learner("mcmle").equations(sampled.model_, data)
+    equations = gb.learning.as_learner("mcmle").equations(sampled.model_, data)
     moves = np.linalg.solve(equations.jacobian, equations.noise.T)
     away = sampled.model_.theta - exact.model_.theta
     square = away @ equations.jacobian @ away
@@ -92,7 +92,7 @@ def moments(name: str, data: gb.Dataset) -> None:
     began, steps = time.process_time(), 50
     gb.BoltzmannMachine(learner="pcd", random_state=0, max_iter=steps).fit(data)
     steps = max(int(steps * seconds / (time.process_time() - began)), 1)
-    for learner, how in (("pcd", gb.learners.PCD(min_iter=steps)), ("mple", "mple")):
+    for learner, how in (("pcd", gb.learning.PCD(min_iter=steps)), ("mple", "mple")):
         began = time.process_time()
         machine = gb.BoltzmannMachine(learner=how, random_state=0, max_iter=steps).fit(data)
         tell(name, learner, machine, data, time.process_time() - began)
@@ -101,7 +101,7 @@ def moments(name: str, data: gb.Dataset) -> None:
 def tell(name: str, learner: str, machine: gb.BoltzmannMachine, data: gb.Dataset, seconds: float) -> None:
     """Print how far the moments of a machine, by two million draws, are from those of the data."""
     model = machine.model_
-    draws = gb.samplers.draw(model, 2_000_000, rng=1, n_chains=1000, burn_in=500, thin=3)
+    draws = gb.sampling.draw(model, 2_000_000, rng=1, n_chains=1000, burn_in=500, thin=3)
     found = model.family.mean_statistics(draws.reshape(-1, model.n_variables))
     wanted, (low, high) = model.family.mean_statistics(data.states, data.weights), model.family.statistic_range
     far = (found - wanted) / np.sqrt((high - wanted) * (wanted - low) / data.total_weight)

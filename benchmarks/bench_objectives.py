@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.learners import ObjectiveLearner, run
+from gibbsian.learning import ObjectiveLearner, run
+from gibbsian.learning.objectives import OBJECTIVES, ConditionalsObjective, Pseudolikelihood
 from gibbsian.models.conditionals import WeightedRows
-from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, Pseudolikelihood
 from timing import asked, interleaved
 
 DENSE_TARGETS = {"pseudolikelihood": 1.4, "ratio-matching": 1.6, "probability-flow": 1.6}

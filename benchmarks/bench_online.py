@@ -20,7 +20,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.learners.online import Online
+from gibbsian.learning.online import Online
 
 N_COLUMNS = 50
 STEPS = 2000
@@ -95,7 +95,7 @@ def learn(path: Path) -> None:
     learner = Online(batch_size=max(1, stream.n_rows // STEPS))
     rng = np.random.default_rng(0)
     steps = learner.steps(stream)
-    result = gb.learners.run(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
+    result = gb.learning.run(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     spins, _ = result.model.family.recode(result.model.theta, gb.Variables.spins)
     truth = np.zeros(graph.n_edges)
@@ -124,7 +124,7 @@ def peak_memory() -> int:
 def compile_kernels() -> None:
     data = gb.Dataset.read(np.random.default_rng(0).integers(0, 2, (100, 3)))
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3), data.variables))
-    gb.learners.run(gb.learners.as_learner("mple"), model, data, np.random.default_rng(0))
+    gb.learning.run(gb.learning.as_learner("mple"), model, data, np.random.default_rng(0))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.learners.contrastive_divergence import PCD
-from gibbsian.optimizers import Ascent
+from gibbsian.learning.contrastive_divergence import PCD
+from gibbsian.learning.optimizers import Ascent
 from timing import interleaved
 
 N, CHAINS, RATE, STEPS = 20, 100, 0.01, 5

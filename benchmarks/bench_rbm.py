@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.data import Dataset
-from gibbsian.learners import Minibatch
+from gibbsian.learning import Minibatch
 from gibbsian.models import BinaryUnits, StackFamily
 from timing import interleaved
 

@@ -25,11 +25,11 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.diagnostics.likelihood import LogLikelihood
 from gibbsian.inference import exact
-from gibbsian.learners import Minibatch, run
+from gibbsian.learning import Minibatch, run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.samplers import Annealing, layer_path
+from gibbsian.sampling import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 MNIST = SHARED / "mnist" / "binarized_packed.npz"
@@ -129,7 +129,7 @@ def fit_deep(states: np.ndarray, sizes: tuple[int, ...], epochs: int, seed: int)
     learner = Minibatch(max_iter=epochs, learning_rate=0.2, batch_size=batch_size(len(states)))
     kind: Any = gb.RestrictedBoltzmannMachine(sizes[0], learner=learner)
     if len(sizes) > 1:
-        kind = gb.DeepBoltzmannMachine(sizes, learner=gb.learners.Stacking(alone=learner, together=learner))
+        kind = gb.DeepBoltzmannMachine(sizes, learner=gb.learning.Stacking(alone=learner, together=learner))
     started = time.process_time()
     machine = kind.set_params(random_state=seed).fit(states)
     return machine, time.process_time() - started

@@ -29,7 +29,7 @@ WORKS = {
     "  rm": BITS + "gb.BoltzmannMachine(learner='rm').fit(x)",
     "  mpf": BITS + "gb.BoltzmannMachine(learner='mpf').fit(x)",
     "  smci": BITS + "gb.BoltzmannMachine(learner='smci').fit(x)",
-    "  smci, s2": BITS + "gb.BoltzmannMachine(learner=gb.learners.SMCI(region='s2')).fit(x)",
+    "  smci, s2": BITS + "gb.BoltzmannMachine(learner=gb.learning.SMCI(region='s2')).fit(x)",
     "  pcd": BITS + "gb.BoltzmannMachine(learner='pcd').fit(x)",
     "HiddenBoltzmannMachine": BITS + "gb.HiddenBoltzmannMachine().fit(x)",
     "HigherOrderBoltzmannMachine": BITS + "gb.HigherOrderBoltzmannMachine().fit(x)",

@@ -21,7 +21,7 @@ from bench_full_span import noisy_network
 from bench_gibbs import random_model
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.inference import exact
-from gibbsian.learners.bound_mixtures import bound
+from gibbsian.learning.bound_mixtures import bound
 from gibbsian.models import KMeansFamily
 from peer_works import correlated
 from timing import asked, interleaved
@@ -36,12 +36,12 @@ BLAS = ThreadpoolController()
 def loss(name: str, n: int, n_rows: int) -> Callable[[], object]:
     data = gb.Dataset.read(2 * correlated(n_rows, n) - 1)
     model = random_model(gb.graphs.complete(n), 0.5 / n, np.random.default_rng(0))
-    function = gb.objectives.OBJECTIVES.create(name).bind(model, data)
+    function = gb.learning.objectives.OBJECTIVES.create(name).bind(model, data)
     return lambda: function(model.theta)
 
 
 def gibbs(graph: gb.Graph, scale: float, n_chains: int, n_sweeps: int, name: str = "gibbs") -> Callable[[], object]:
-    model, sampler = random_model(graph, scale, np.random.default_rng(0)), gb.samplers.as_sampler(name)
+    model, sampler = random_model(graph, scale, np.random.default_rng(0)), gb.sampling.as_sampler(name)
     state, _ = sampler.step(model, sampler.init(model, n_chains, np.random.default_rng(1)), 10)
     return lambda: sampler.step(model, state, n_sweeps)
 

@@ -26,13 +26,13 @@ import peer_works
 from gibbsian.backends.device import Device, on_device
 from gibbsian.backends.torch import gibbs, span, triton_gibbs, triton_span, vectors
 from gibbsian.backends.torch.philox import chain_words
-from gibbsian.learners import as_learner, run
-from gibbsian.learners.bound_mixtures import bound
+from gibbsian.learning import as_learner, run
+from gibbsian.learning.bound_mixtures import bound
+from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
-from gibbsian.objectives.conditionals import BoundLoss
 from gibbsian.rng import chain_streams
-from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
+from gibbsian.sampling.gibbs import _colour_plan, _colour_system, _dense_system
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -125,7 +125,7 @@ def predicted_over_taken(side: int, n_chains: int) -> float:
     """What a step of the sampler asks for before it begins, over the most that it had."""
     graph = gb.graphs.grid(side, side)
     model = gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, 0.3))
-    sampler, asked = gb.samplers.ChromaticGibbs(), gibbs.require_card_memory
+    sampler, asked = gb.sampling.ChromaticGibbs(), gibbs.require_card_memory
     needed: list[float] = []
     gibbs.require_card_memory = lambda n_bytes, *words: needed.append(n_bytes)
     try:
@@ -170,7 +170,7 @@ def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float
     rng = np.random.default_rng(0)
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
     bound: Any = model.family.conditionals(WeightedRows.of(rng.integers(0, 2, (n_rows, n), np.int8)))
-    function = BoundLoss(bound, gb.objectives.Pseudolikelihood.loss)
+    function = BoundLoss(bound, gb.learning.objectives.Pseudolikelihood.loss)
     theta = rng.normal(0, 0.3 / n**0.5, model.theta.size)
     rows = min(n_rows, bound._rows)
     x = bound._as_numbers(bound._states[:rows])[:, :n].contiguous()
@@ -200,7 +200,7 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(500)
     truth = gb.PairwiseFamily.model(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
-    rows = 2 * gb.samplers.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
+    rows = 2 * gb.sampling.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
     data = gb.Dataset.read(rows)
     start = gb.Model.zeros(gb.PairwiseFamily(graph))
     result = run(as_learner("mple"), start, data, tol=1e-5)
@@ -235,7 +235,7 @@ def potts(device: Device) -> Iterator[Figure]:
 
 def tables_rate(model: gb.Model, n_chains: int, n_sweeps: int) -> float:
     """Billions of updates a second of a sampler that is called once, with codes going up and down."""
-    sampler = gb.samplers.Gibbs()
+    sampler = gb.sampling.Gibbs()
     chains = sampler.init(model, n_chains, np.random.default_rng(0))
     took = wall(lambda: sampler.step(model, chains, n_sweeps))
     return n_chains * model.n_variables * n_sweeps / took / 1e9

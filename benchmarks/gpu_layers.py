@@ -10,13 +10,13 @@ import numpy as np
 
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
-from gibbsian.learners import Minibatch
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.run import run
+from gibbsian.learning import Minibatch
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.samplers import Annealing, layer_path
+from gibbsian.sampling import Annealing, layer_path
 from timing import best_of
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 60_000

@@ -16,14 +16,14 @@ import numpy as np
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import log_partition_interval
-from gibbsian.learners import Minibatch
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.run import run
+from gibbsian.learning import Minibatch
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.samplers import Annealing, layer_path
-from gibbsian.samplers.bridges import TemperedColumns
+from gibbsian.sampling import Annealing, layer_path
+from gibbsian.sampling.bridges import TemperedColumns
 
 N_HIDDEN, N_HELD_OUT, PILOT_EPOCHS = 500, 10_000, 8
 

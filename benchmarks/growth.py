@@ -17,7 +17,7 @@ import peer_works as works
 from bench_full_span import learned, noisy_network
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.stream import DataStream
-from gibbsian.learners.online import Online
+from gibbsian.learning.online import Online
 
 
 @dataclass
@@ -117,8 +117,8 @@ def by_states(q: int) -> float:
 def by_chains(n_chains: int) -> float:
     _, couplings, biases = works.lattice(64)
     model = gb.PairwiseFamily.model(gb.graphs.grid(64, 64), biases, couplings)
-    state = gb.samplers.Gibbs().init(model, n_chains, np.random.default_rng(0))
-    return _timed(lambda: gb.samplers.Gibbs().step(model, state, 20))
+    state = gb.sampling.Gibbs().init(model, n_chains, np.random.default_rng(0))
+    return _timed(lambda: gb.sampling.Gibbs().step(model, state, 20))
 
 
 def by_table(n_states: int) -> float:
@@ -134,4 +134,4 @@ def by_rows_on_disk(n_rows: int) -> float:
         model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(bench_online.N_COLUMNS), stream.variables))
         learner = Online(batch_size=max(1, n_rows // bench_online.STEPS))
         rng, steps = np.random.default_rng(0), learner.steps(stream)
-        return _timed(lambda: gb.learners.run(learner, model, stream, rng, max_iter=steps))  # type: ignore[arg-type]
+        return _timed(lambda: gb.learning.run(learner, model, stream, rng, max_iter=steps))  # type: ignore[arg-type]

@@ -121,7 +121,7 @@ def _model(system: tuple[np.ndarray, np.ndarray, np.ndarray]) -> gb.Model:
 
 def _gibbs(title: str, system: tuple[np.ndarray, np.ndarray, np.ndarray], chains: int, sweeps: int, name: str) -> Work:
     model = _model(system)
-    sampler = gb.samplers.ChromaticGibbs() if chains == 1 else gb.samplers.Gibbs()
+    sampler = gb.sampling.ChromaticGibbs() if chains == 1 else gb.sampling.Gibbs()
     state, _ = sampler.step(model, sampler.init(model, chains, np.random.default_rng(0)), 20)
     updates = chains * sweeps * model.n_variables
     numbers, rng = np.empty(updates, np.float32), np.random.Generator(np.random.SFC64(0))
@@ -146,7 +146,7 @@ def _rbm(title: str, x: np.ndarray, dtype: str, name: str) -> Work:
             batch.T @ hidden
             batch.T @ hidden
 
-    learner = gb.learners.Minibatch(max_iter=1, batch_size=100, dtype=dtype)
+    learner = gb.learning.Minibatch(max_iter=1, batch_size=100, dtype=dtype)
     return Work(
         title,
         lambda: gb.RestrictedBoltzmannMachine(500, learner=learner, random_state=0).fit(x),

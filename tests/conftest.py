@@ -34,7 +34,7 @@ HEAVY = (
     "contracts/test_remedies",
     "reproduction/tests/test_yu20",
     "contracts/",
-    "learners/test_em",
+    "learning/test_em",
     "statistical/",
     "estimators/",
     "cluster/",

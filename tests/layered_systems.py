@@ -184,7 +184,7 @@ def all_codes(layer: Units) -> np.ndarray:
 
 
 # -- estimators -------------------------------------------------------------------------------------------------------
-ON_LEARNER = set(settings_of(gb.learners.Minibatch)) - set(settings_of(gb.RestrictedBoltzmannMachine))
+ON_LEARNER = set(settings_of(gb.learning.Minibatch)) - set(settings_of(gb.RestrictedBoltzmannMachine))
 
 
 def by_minibatches(settings: dict, **stages: int) -> dict:
@@ -195,14 +195,14 @@ def by_minibatches(settings: dict, **stages: int) -> dict:
         return settings
     inner |= {name: settings.pop(name) for name in ("l1", "l2") if name in settings}
     epochs = settings.pop("max_iter", 10)
-    together = gb.learners.Minibatch(max_iter=epochs, **inner)
+    together = gb.learning.Minibatch(max_iter=epochs, **inner)
     if not stages and not carried:
         return {**settings, "learner": together}
     if stages.get("pretrain") == 0:
         return {**settings, "learner": together}
-    alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
+    alone = gb.learning.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
     last = None if stages.get("together") == 0 else together
-    return {**settings, "learner": gb.learners.Stacking(alone=alone, together=last, **carried)}
+    return {**settings, "learner": gb.learning.Stacking(alone=alone, together=last, **carried)}
 
 
 def rbm(*sizes, **settings) -> gb.RestrictedBoltzmannMachine:
@@ -228,13 +228,13 @@ def data_rows(codes: np.ndarray, weights=None, missing=None) -> Dataset:
 
 def start_model(visible: Units, hidden: Units, rows: Dataset, rng, scale=None) -> Machine:
     """Where a restricted machine starts to learn."""
-    return gb.learners.Minibatch().start(restricted(visible, hidden), rows, rng, scale)
+    return gb.learning.Minibatch().start(restricted(visible, hidden), rows, rng, scale)
 
 
 def trained(learner, start, rows: Dataset, rng, callbacks=(), held_out=None):
     """The result of a fit, with its history."""
     callbacks = [*learner.monitors(rows, held_out), *callbacks]
-    return gb.learners.run(learner, start, rows, rng, callbacks, max_iter=learner.most_steps(start, 1))
+    return gb.learning.run(learner, start, rows, rng, callbacks, max_iter=learner.most_steps(start, 1))
 
 
 def bits(n_rows: int = 40, n_columns: int = 4, seed: int = 0) -> np.ndarray:

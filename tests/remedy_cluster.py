@@ -57,7 +57,7 @@ def uniform(data):
 
 
 def loss_of(data):
-    return gb.objectives.Pseudolikelihood().bind(uniform(data), data)
+    return gb.learning.objectives.Pseudolikelihood().bind(uniform(data), data)
 
 
 def reach(cluster):
@@ -159,7 +159,7 @@ CLUSTER = [
     ),
     Row(
         "flips into rows of other partitions",
-        lambda skip_data=False: fit(l2=0.0, learner=gb.learners.as_learner("mpf", skip_data=skip_data, l2=0.01)),
+        lambda skip_data=False: fit(l2=0.0, learner=gb.learning.as_learner("mpf", skip_data=skip_data, l2=0.01)),
         {"skip_data": True},
         ({"skip_data": OUT},),
         "leave it out",

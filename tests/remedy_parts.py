@@ -25,8 +25,8 @@ from gibbsian.expectations.clamped_layers import ClampedLayers
 from gibbsian.inference.completions import count_completions
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.inference.posterior import log_evidence
-from gibbsian.learners.mean_field import warm_start
-from gibbsian.learners.runaway import check_runaway
+from gibbsian.learning.mean_field import warm_start
+from gibbsian.learning.runaway import check_runaway
 from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from gibbsian.models.base import Model
 from gibbsian.models.families.full_span import FullSpanFamily
@@ -41,8 +41,8 @@ from gibbsian.models.layers.units import as_units, value_tables
 from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables, as_reals
-from gibbsian.samplers.base import start_chains
-from gibbsian.samplers.layer_paths import IndependentUnits
+from gibbsian.sampling.base import start_chains
+from gibbsian.sampling.layer_paths import IndependentUnits
 from layered_systems import network, restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
@@ -115,8 +115,8 @@ def folder_path():
 def unmixed(rows, **how):
     """Learn where chains that never agree stand behind the moments."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gibbsian.learners.trained._tempered", lambda model, rng: None)
-        patch.setattr("gibbsian.learners.trained.MAX_R_HAT", 0.9)
+        patch.setattr("gibbsian.learning.trained._tempered", lambda model, rng: None)
+        patch.setattr("gibbsian.learning.trained.MAX_R_HAT", 0.9)
         return gb.BoltzmannMachine(l2=0.01, random_state=0, **how).fit(rows)
 
 
@@ -555,7 +555,7 @@ ENGINES = [
 SAMPLERS = [
     swap(
         "one walker on the way back",
-        lambda states: gb.samplers.Annealing(betas=20).reverse(SPINS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(SPINS, states, rng=0),
         [[1, 1, 1]],
         [[1, 1, 1], [1, 1, 0]],
         says="two or more",
@@ -578,54 +578,54 @@ SAMPLERS = [
     ),
     swap(
         "values of other chains",
-        lambda values: gb.samplers.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
+        lambda values: gb.sampling.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
         [np.ones((2, 2))],
         [np.ones((2, 3))],
         says="(2, 3)",
     ),
     swap(
         "an unknown base",
-        lambda base: gb.samplers.variable_path(SPINS, base),
+        lambda base: gb.sampling.variable_path(SPINS, base),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS).convert("spin")),
-        Later(lambda: gb.samplers.IndependentVariables.of_biases(SPINS)),
+        Later(lambda: gb.sampling.IndependentVariables.of_biases(SPINS)),
         says="'uniform', 'biases', a Dataset or IndependentVariables",
     ),
     swap(
         "a base of other variables",
-        lambda base: gb.samplers.variable_path(SPINS, base),
-        Later(lambda: gb.samplers.IndependentVariables.of_biases(spins(chain(4)))),
-        Later(lambda: gb.samplers.IndependentVariables.of_biases(SPINS)),
+        lambda base: gb.sampling.variable_path(SPINS, base),
+        Later(lambda: gb.sampling.IndependentVariables.of_biases(spins(chain(4)))),
+        Later(lambda: gb.sampling.IndependentVariables.of_biases(SPINS)),
         says="anew",
     ),
     swap(
         "an unknown base of layers",
-        lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
+        lambda base: gb.sampling.layer_path(LAYERS, base, rng=0),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
         Later(lambda: IndependentUnits.biases(LAYERS)),
         says="'chains', 'biases', 'uniform', a Dataset or IndependentUnits",
     ),
     swap(
-        "an unknown layer that is summed", lambda summed: gb.samplers.layer_path(LAYERS, summed=summed, rng=0), "both"
+        "an unknown layer that is summed", lambda summed: gb.sampling.layer_path(LAYERS, summed=summed, rng=0), "both"
     ),
     swap(
         "a base of other layers",
-        lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
+        lambda base: gb.sampling.layer_path(LAYERS, base, rng=0),
         Later(lambda: IndependentUnits.biases(restricted(BinaryUnits(4), BinaryUnits(2)))),
         Later(lambda: IndependentUnits.biases(LAYERS)),
         says="[3, 2]",
     ),
     swap(
         "walkers of another width",
-        lambda states: gb.samplers.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
         np.ones((3, 2), int),
         np.ones((3, 3), int),
         says="3 visible units",
     ),
     swap(
         "walkers at no value",
-        lambda states: gb.samplers.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
         np.full((3, 3), 7),
         np.ones((3, 3), int),
         says="units take",
@@ -633,7 +633,7 @@ SAMPLERS = [
     swap(
         "an unknown start of the way back",
         lambda start: gb.diagnostics.log_partition_interval(
-            LAYERS, samples=start, annealing=gb.samplers.Annealing(10, 20), rng=0
+            LAYERS, samples=start, annealing=gb.sampling.Annealing(10, 20), rng=0
         ),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
@@ -641,7 +641,7 @@ SAMPLERS = [
         says="states or a Dataset",
     ),
     swap(
-        "a ladder that does not rise", gb.samplers.Tempering, [0.5, 0.2, 1.0], [0.2, 0.5, 1.0], 5, says="their number"
+        "a ladder that does not rise", gb.sampling.Tempering, [0.5, 0.2, 1.0], [0.2, 0.5, 1.0], 5, says="their number"
     ),
 ]
 
@@ -652,8 +652,8 @@ def learned(rows=BITS, learner="mple", model=None, how=None, max_iter=20, **sett
     data = rows if isinstance(rows, gb.Dataset) else gb.Dataset.read(rows)
     every_pair = gb.graphs.complete(data.n_variables)
     start = Model.zeros(PairwiseFamily(every_pair, data.variables)) if model is None else model
-    made = gb.learners.LEARNERS.create(learner, **settings)
-    return gb.learners.run(made, start, data, np.random.default_rng(0), max_iter=max_iter)
+    made = gb.learning.LEARNERS.create(learner, **settings)
+    return gb.learning.run(made, start, data, np.random.default_rng(0), max_iter=max_iter)
 
 
 def potts_learned(rows, **settings):
@@ -677,8 +677,8 @@ LEARNED = [
     ),
     swap(
         "a prior of classes",
-        lambda how: gb.learners.run(
-            gb.learners.LEARNERS.create("em", **how),
+        lambda how: gb.learning.run(
+            gb.learning.LEARNERS.create("em", **how),
             models.GaussianMixtureFamily(2, 3).unfitted(),
             gb.Dataset.read(NUMBERS, coding="real"),
             np.random.default_rng(0),
@@ -770,7 +770,7 @@ LEARNED = [
     ),
     Row(
         "a prior that a learner does not know",
-        lambda **how: gb.learners.LEARNERS.create("mcl", **how),
+        lambda **how: gb.learning.LEARNERS.create("mcl", **how),
         {"log_prior": "cauchy:2.5"},
         ({"log_prior": OUT, "l2": 0.1},),
         "`l2`",
@@ -806,7 +806,7 @@ LEARNED = [
     Row(
         "means of spins carried up",
         lambda carried: gb.DeepBeliefNetwork(
-            (2, 2), hidden="spin", learner=gb.learners.LEARNERS.create("stacking", carried=carried), random_state=0
+            (2, 2), hidden="spin", learner=gb.learning.LEARNERS.create("stacking", carried=carried), random_state=0
         ).fit(BITS.replace({0: -1})),
         {"carried": "means"},
     ),
@@ -828,7 +828,7 @@ LEARNED = [
     *(
         Row(
             f"newton without a Hessian: {name}",
-            lambda name=name, **how: fit(learner=gb.learners.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
+            lambda name=name, **how: fit(learner=gb.learning.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
             {"optimizer": "newton"},
             says="`optimizer='lbfgs'`",
         )
@@ -1144,7 +1144,7 @@ COSTS = [
         {"engine": lambda model: by(gb.inference.Planar, model).log_partition, "model": GLASS},
         (
             {"engine": lambda model: by(gb.inference.Elimination, model).log_partition},
-            {"engine": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
+            {"engine": lambda model: gb.sampling.draw(model, 10, np.random.default_rng(0))},
             {"model": PairwiseFamily.model(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
         ),
         "elimination, sampling or a higher temperature",
@@ -1238,7 +1238,7 @@ COSTS = [
         lambda samples: gb.diagnostics.log_partition_interval(
             stack([BinaryUnits(3)] * 3),
             samples=samples,
-            annealing=gb.samplers.Annealing(10, 20),
+            annealing=gb.sampling.Annealing(10, 20),
             rng=0,
         ),
         Later(lambda: gb.Dataset.read(BITS)),
@@ -1256,8 +1256,8 @@ def holes_machine():
 
 @cache
 def stacked(together):
-    learner = gb.learners.Stacking(
-        alone=gb.learners.Minibatch(max_iter=2), together=gb.learners.Minibatch(max_iter=2) if together else None
+    learner = gb.learning.Stacking(
+        alone=gb.learning.Minibatch(max_iter=2), together=gb.learning.Minibatch(max_iter=2) if together else None
     )
     return gb.DeepBoltzmannMachine((2, 2), learner=learner, random_state=0).fit(BITS)
 
@@ -1327,7 +1327,7 @@ OTHERS = [
         within,
         {
             "call": lambda **how: fit(
-                learner=gb.learners.MonteCarloLikelihood(l2=0.1, precision=0.01, **how), max_iter=2, random_state=0
+                learner=gb.learning.MonteCarloLikelihood(l2=0.1, precision=0.01, **how), max_iter=2, random_state=0
             ),
             "gibibytes": 1e-4,
             "max_draws": 2**20,
@@ -1527,7 +1527,7 @@ def sheet():
 
 
 def fast(rate, method="fit", **how):
-    learner = gb.learners.Minibatch(learning_rate=rate, max_iter=5)
+    learner = gb.learning.Minibatch(learning_rate=rate, max_iter=5)
     return getattr(gb.RestrictedBoltzmannMachine(2, visible="gaussian", random_state=0, learner=learner), method)(
         NUMBERS
     )
@@ -1535,7 +1535,7 @@ def fast(rate, method="fit", **how):
 
 def to_and_fro(rate):
     rows = np.repeat(np.random.default_rng(0).integers(0, 2, (200, 2)), 4, axis=1)
-    learner = gb.learners.Minibatch(learning_rate=rate)
+    learner = gb.learning.Minibatch(learning_rate=rate)
     return gb.RestrictedBoltzmannMachine(2, random_state=0, learner=learner).fit(rows)
 
 
@@ -1659,7 +1659,7 @@ FILES = [
         "errors of a learner that a file does not hold",
         lambda learner: gb.uncertainty.standard_errors(of_own_learner().set_params(learner=learner), BITS),
         "mine",
-        Later(lambda: gb.learners.LEARNERS.create("mple", l2=0.1)),
+        Later(lambda: gb.learning.LEARNERS.create("mple", l2=0.1)),
         says="set machine.learner",
     ),
 ]
@@ -1673,7 +1673,7 @@ def judged(l2=None):
     if l2 is not None:
         return fit(HOLES, l2=l2)
     wild = PairwiseFamily.model(THREE, np.zeros(3), [20.0, 0.0, 0.0])
-    return check_runaway(wild, read(HOLES), gb.learners.LEARNERS.create("mple"), certain=False)
+    return check_runaway(wild, read(HOLES), gb.learning.LEARNERS.create("mple"), certain=False)
 
 
 def columns(name, rows, *then, says, **how):
@@ -1764,7 +1764,7 @@ CALLS = [
     swap(
         "a search whose refit does not end",
         lambda learner: structure(BITS, learner=learner),
-        gb.learners.LEARNERS.create("mple", optimizer=gb.optimizers.Ascent(1e-9)),
+        gb.learning.LEARNERS.create("mple", optimizer=gb.learning.optimizers.Ascent(1e-9)),
         "mple",
         says="choose another `learner`",
     ),
@@ -1963,7 +1963,11 @@ FAMILIES = [
         lambda learner: gb.GaussianMachine(graph=[(0, 1), (1, 2), (2, 3), (0, 3)], learner=learner, max_iter=2).fit(
             np.random.default_rng(0).normal(size=(6, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
         ),
-        {"learner": gb.learners.ObjectiveLearner(gb.objectives.Likelihood(), optimizer=gb.optimizers.Ascent(5.0))},
+        {
+            "learner": gb.learning.ObjectiveLearner(
+                gb.learning.objectives.Likelihood(), optimizer=gb.learning.optimizers.Ascent(5.0)
+            )
+        },
         says="`l2=0.1`",
     ),
     Row("a machine of real numbers", fit, {"rows": NUMBERS, "coding": "real"}, code={"t": 0}, says="Threshold"),

@@ -102,7 +102,7 @@ def ask(question, kind="pairwise", **how):
 
 
 def learner(name, **settings):
-    return gb.learners.LEARNERS.create(name, **settings)
+    return gb.learning.LEARNERS.create(name, **settings)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ FITS = [
         {"learner": "mpel"},
         ({"learner": "mple"}, {"learner": "mle"}),
         "mple",
-        but=tuple(gb.learners.LEARNERS),  # among them those of other models
+        but=tuple(gb.learning.LEARNERS),  # among them those of other models
     ),
     Row("an unknown graph", fit, {"graph": "ring"}),
     Row("a loop", fit, {"graph": [("a", "a"), ("a", "b")]}, ({"graph": [("a", "b")]},), "leave it out"),
@@ -565,7 +565,7 @@ FITS = [
         {"learner": "rise"},
     ),
     Row("rbm visible numbers beyond 0 to 1", rbm, {"rows": NUMBERS}),
-    Row("a free phase that no card has", rbm, {"device": "torch", "learner": gb.learners.Minibatch(free_phase="smci")}),
+    Row("a free phase that no card has", rbm, {"device": "torch", "learner": gb.learning.Minibatch(free_phase="smci")}),
     Row("span-dense without a penalty", fit, {"rows": BITS, "model": gb.FullSpan, "learner": "span-dense", "l2": 0.0}),
 ]
 
@@ -1137,7 +1137,7 @@ DEEPER = [
         lambda model, how=gb.inference.exact: how(model),
         {"model": Later(lambda: uniform(gb.graphs.complete(60)))},
         (
-            {"how": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
+            {"how": lambda model: gb.sampling.draw(model, 10, np.random.default_rng(0))},
             {"model": Later(lambda: uniform(gb.graphs.grid(8, 8)))},
         ),
         "use sampling or pseudolikelihood",

@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 import gibbsian as gb
 from gibbsian import FullSpanFamily, Model, Variables
 from gibbsian.domain import CategoryCoding
-from gibbsian.learners import FitResult, as_learner, run
-from gibbsian.learners.span_base import KINDS, SpanPoint, uniform_start
-from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.learning import FitResult, as_learner, run
+from gibbsian.learning.span_base import KINDS, SpanPoint, uniform_start
+from gibbsian.learning.span_problem import SpanProblem
 from gibbsian.models.families.full_span import SpanTable
 from gibbsian.models.families.span_basis import SpanBasis
 from span_reference import all_functions

@@ -144,7 +144,7 @@ class TestQuestions:
 
     def test_expectations_next_to_temperature_zero(self):
         # the gradient is that of theta / T, so a step of the default size would run away
-        learner = gb.learners.Minibatch(learning_rate=1e-17, max_iter=4)
+        learner = gb.learning.Minibatch(learning_rate=1e-17, max_iter=4)
         machine = gb.RestrictedBoltzmannMachine(2, learner=learner, temperature=1e-8, random_state=0).fit(X)
         assert np.isfinite(machine.expect(n_samples=200).value).all()
 

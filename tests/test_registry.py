@@ -10,25 +10,25 @@ from gibbsian.answers.about import ANSWERS
 from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import EXACT_CLAMPED
-from gibbsian.learners.lessons import LESSONS
+from gibbsian.learning.lessons import LESSONS
 from gibbsian.registry import Registry
-from gibbsian.samplers.base import SWEEPS
-from gibbsian.samplers.gibbs import spin_sweeps
-from gibbsian.samplers.table_gibbs import potential_sweeps
+from gibbsian.sampling.base import SWEEPS
+from gibbsian.sampling.gibbs import spin_sweeps
+from gibbsian.sampling.table_gibbs import potential_sweeps
 
 
 def test_unknown_settings_are_named_with_the_known_ones():
     with pytest.raises(ArgumentError, match="learner='smci' has no setting regions: it takes l1, l2, log_prior"):
-        gb.learners.as_learner("smci", regions=2)
+        gb.learning.as_learner("smci", regions=2)
     with pytest.raises(ArgumentError, match=r"no setting burn: it takes .*burn_in"):
         gb.expectations.EXPECTATIONS.create("s2-smci", burn=2)
     with pytest.raises(ArgumentError, match="sampler='gibbs' has no setting size: it takes none"):
-        gb.samplers.SAMPLERS.create("gibbs", size=2)
+        gb.sampling.SAMPLERS.create("gibbs", size=2)
 
 
 def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monkeypatch):
     registry, reading, go_on = (
-        Registry("learner", "gibbsian.learners", "LEARNERS"),
+        Registry("learner", "gibbsian.learning", "LEARNERS"),
         threading.Event(),
         threading.Event(),
     )
@@ -45,7 +45,7 @@ def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monke
     first.start()
     try:
         assert reading.wait(20)
-        assert registry.names() == gb.learners.LEARNERS.names()
+        assert registry.names() == gb.learning.LEARNERS.names()
     finally:
         go_on.set()
         first.join()

@@ -17,10 +17,10 @@ ROOT = Path(gibbsian.__file__).parents[2]
 LINES = (
     ("import gibbsian", ""),
     ("from gibbsian import BoltzmannMachine, plots", ""),
-    ("from gibbsian.learners import PCD, MomentMatching, run", ""),
+    ("from gibbsian.learning import PCD, MomentMatching, run", ""),
     ('machine = BoltzmannMachine("grid:2x2", l2=0.1, random_state=0)', ""),
     ("reveal_type(machine.fit([[0, 1]]))", '"gibbsian.estimators.boltzmann_machine.BoltzmannMachine"'),
-    ("reveal_type(machine.result_)", '"gibbsian.learners.result.FitResult"'),
+    ("reveal_type(machine.result_)", '"gibbsian.learning.result.FitResult"'),
     ("reveal_type(plots.couplings(machine))", '"matplotlib.axes._axes.Axes"'),
     ("reveal_type(gibbsian.VonMisesFisherMixture(3).weights_)", '"numpy.ndarray['),
     ('MomentMatching("exact", "newton")', ""),

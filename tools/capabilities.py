@@ -24,7 +24,7 @@ from estimator_samples import small, table
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import GibbsianError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners import LEARNERS
+from gibbsian.learning import LEARNERS
 from gibbsian.settings import settings_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "capabilities.md"

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 TOOLS = Path(__file__).parent
 ROOT = TOOLS.parent
 SOURCE, TESTS = ROOT / "src", ROOT / "tests"
-ROOMS = ("models", "inference", "expectations", "objectives", "learners", "uncertainty", "diagnostics")
+ROOMS = ("models", "inference", "expectations", "learning", "uncertainty", "diagnostics")
 KERNELS = "backends/numba"
 PRELOADED = ["numpy", "scipy.optimize", "scipy.special", "numba", "sklearn.base", "networkx", "hypothesis", "pytest"]
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from gibbsian.cli.main import app
 from gibbsian.expectations import EXPECTATIONS
-from gibbsian.learners import LEARNERS
+from gibbsian.learning import LEARNERS
 from gibbsian_reproduction.report import PAPERS
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete
-from gibbsian.learners import as_learner, run
+from gibbsian.learning import as_learner, run
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction import ta22, ta22_algorithms, ta22_machines, ta22_theorems
 from gibbsian_reproduction.experiment import Results

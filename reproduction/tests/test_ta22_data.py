@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.span_base import refreshed
-from gibbsian.learners.span_newton import refit
+from gibbsian.learning.span_base import refreshed
+from gibbsian.learning.span_newton import refit
 from gibbsian.models import FullSpanFamily
 from gibbsian_reproduction.ta22_data import TA22_NAMES, ising_probabilities, make_ta22, network_probabilities
 from span_fits import basis_of, fit, problem_of, table_of

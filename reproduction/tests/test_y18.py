@@ -147,7 +147,7 @@ def test_estimators_are_the_library_s():
         first = gb.expectations.spatial_statistics(network, row, 1).value
         np.testing.assert_allclose(found.smci[:, number], first, atol=1e-12)
         data = gb.Dataset.of_states(np.vstack([row, 1 - row]), "spin")  # both signs, the same products
-        _, slope = gb.objectives.Pseudolikelihood().bind(network, data)(network.theta)
+        _, slope = gb.learning.objectives.Pseudolikelihood().bind(network, data)(network.theta)
         products = network.family.mean_statistics(row)
         np.testing.assert_allclose(found.mple[:, number], products + 0.5 * slope, atol=1e-12)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gibbsian.data import Dataset
-from gibbsian.objectives import Likelihood, value_and_gradient
+from gibbsian.learning.objectives import Likelihood, value_and_gradient
 from gibbsian_reproduction import yk15_gibbs, yk15_hidden, yk15_mixtures, yk15_rbm
 from gibbsian_reproduction.experiment import EXPERIMENTS, Results
 from gibbsian_reproduction.verdicts import never_rises

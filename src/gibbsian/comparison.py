@@ -16,7 +16,7 @@ from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError, UntrainedWarning
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.machine import Machine
-from gibbsian.learners import HeldOut, Learner
+from gibbsian.learning import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.startup import clone
 

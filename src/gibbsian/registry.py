@@ -1,7 +1,7 @@
 """Named parts, found by dropping a file into a folder.
 
-A package (``learners/``, ``objectives/`` ...) owns a `Registry`. Its modules register what they offer. Names are found
-by reading the files, so that a module is imported only when something in it is asked for. The command line, the error
+A package (``learning/``, ``sampling/`` ...) owns a `Registry`. Its modules register what they offer. Names are found by
+reading the files, so that a module is imported only when something in it is asked for. The command line, the error
 messages and the contract tests read from here: a new file is listed, documented and tested without editing a list.
 """
 
@@ -35,7 +35,7 @@ class Registry:
 
     Examples
     --------
-    >>> from gibbsian.learners import LEARNERS
+    >>> from gibbsian.learning import LEARNERS
     >>> "mple" in LEARNERS.names()
     True
     """
@@ -102,7 +102,7 @@ class Registry:
         Examples
         --------
         >>> import gibbsian as gb
-        >>> from gibbsian.samplers.base import SWEEPS
+        >>> from gibbsian.sampling.base import SWEEPS
         >>> SWEEPS.of(gb.PairwiseFamily(gb.graphs.complete(2))).__name__
         'spin_sweeps'
         """
@@ -138,7 +138,7 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
 
     Examples
     --------
-    >>> from gibbsian.learners import LEARNERS
+    >>> from gibbsian.learning import LEARNERS
     >>> from gibbsian.registry import check_settings
     >>> check_settings("smci", LEARNERS.factory("smci"), {"regions": 2})
     Traceback (most recent call last):

@@ -135,7 +135,7 @@ class TestEstimators:
 
     def test_rows_held_out_of_a_conditional_fit_are_scored_conditionally(self, machine):
         _, table = machine
-        learner = gb.learners.MCL(targets="c", l2=0.01)
+        learner = gb.learning.MCL(targets="c", l2=0.01)
         told = gb.PottsMachine(learner=learner, validation_fraction=0.5, random_state=0).fit(table)
         assert told.result_.held_out.kind == "conditional log-likelihood"
         assert -np.log(2) < told.result_.held_out.score < 0

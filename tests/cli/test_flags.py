@@ -71,7 +71,7 @@ def test_the_help_names_a_learner_s_own_settings():
     assert "Settings of --learner pcd" in printed("fit", "--model", "pairwise", "--learner", "pcd", "--help")
 
 
-@pytest.mark.parametrize("name", list(gb.learners.LEARNERS))
+@pytest.mark.parametrize("name", list(gb.learning.LEARNERS))
 def test_every_learner_can_be_named(name):
     assert run("fit", "--model", "pairwise", "--learner", name, "--help").exit_code == 0
 
@@ -87,7 +87,9 @@ def test_a_learner_is_built_with_its_own_and_shared_flags():
     settings = assembled(list(parts_of(arguments)), given)
     learner = settings.pop("learner")
     assert settings == {"max_iter": 7, "bias": False}
-    assert learner == gb.learners.LEARNERS.factory("mple")(optimizer=gb.optimizers.Adam(learning_rate=0.5), l2=0.1)
+    assert learner == gb.learning.LEARNERS.factory("mple")(
+        optimizer=gb.learning.optimizers.Adam(learning_rate=0.5), l2=0.1
+    )
 
 
 def test_compare_has_the_flags_of_the_model_without_the_learner(tmp_path):

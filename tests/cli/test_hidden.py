@@ -72,7 +72,7 @@ def test_learners_and_starts(folder, learner):
 def test_clamped_phases_have_a_name(folder, clamped):
     told = answer(*fit(folder, "--n-components", 1, "--learner", "em", "--clamped", clamped))
     assert told["provenance"]["learner"] == "em"
-    learner = gb.learners.LEARNERS.factory("em")(clamped=clamped, l2=1e-4)
+    learner = gb.learning.LEARNERS.factory("em")(clamped=clamped, l2=1e-4)
     own = gb.HiddenBoltzmannMachine(1, learner=learner, random_state=1).fit(pd.read_csv(folder / "xor.csv"))
     np.testing.assert_allclose(gb.load(folder / "m.gibbs").model_.theta, own.model_.theta, atol=1e-10)
 

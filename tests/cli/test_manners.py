@@ -19,7 +19,7 @@ from gibbsian.cli.compilation import announce_compilation
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import speller
 from gibbsian.cli.progress import Bar
-from gibbsian.optimizers import StepInfo
+from gibbsian.learning.optimizers import StepInfo
 
 TESTS = Path(__file__).parents[1]
 

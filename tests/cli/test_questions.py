@@ -189,7 +189,7 @@ def test_fit_by_conditional_likelihood(folder, table):
     flags = ["--drop", "id", "--drop", "w", "--learner", "mcl", "--targets", "b", "--l2", "0.01"]
     result = run("fit", folder / "data.csv", *flags, "--out", out)
     assert result.exit_code == 0, result.stderr
-    learner = gb.learners.MCL(targets="b", l2=0.01)
+    learner = gb.learning.MCL(targets="b", l2=0.01)
     np.testing.assert_array_equal(
         gb.load(out).model_.theta, gb.BoltzmannMachine(learner=learner).fit(gb.load(out).read(table)).model_.theta
     )

@@ -52,7 +52,7 @@ class TestFit:
         flags = ("--batch-size", "7", "--free-phase", "cd", "--n-steps", "2", "--momentum", "0.5", "--no-centred")
         answer(*fit(images, *flags, "--schedule", "constant", "--l2", "0.01", "--temperature", "2"))
         rows = np.load(images / "images.npz")["binary"]
-        learner = gb.learners.Minibatch(
+        learner = gb.learning.Minibatch(
             max_iter=60, learning_rate=0.5, batch_size=7, free_phase="cd", n_steps=2, momentum=0.5, centred=False,
             schedule="constant", l2=0.01,
         )  # fmt: skip

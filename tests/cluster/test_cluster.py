@@ -115,7 +115,7 @@ def test_identifiers_are_left_out(client, rows):
 
 # -- learners ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "learner", ["mle", "mple", "rm", "mpf", "rise", "smci", gb.learners.SMCI(region="s2")], ids=str
+    "learner", ["mle", "mple", "rm", "mpf", "rise", "smci", gb.learning.SMCI(region="s2")], ids=str
 )
 def test_learners_find_what_they_find_in_memory(data, whole, learner):
     settings = {"tol": 1e-4} if "smci" in str(learner).lower() else {"tol": 1e-7, "l2": 0.01}
@@ -142,7 +142,7 @@ def test_a_dask_array_is_fitted_with_binary_coding(client, rows):
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("learner", [gb.learners.as_learner("pcd"), gb.learners.Online(batch_size=50)])
+@pytest.mark.parametrize("learner", [gb.learning.as_learner("pcd"), gb.learning.Online(batch_size=50)])
 def test_chains_and_minibatches_come_near(data, whole, learner):
     """Their randomness is another than in memory, and the same in every fit on these partitions."""
     fits = [gb.BoltzmannMachine(learner=learner, random_state=0, max_iter=200).fit(data) for _ in range(2)]
@@ -162,7 +162,7 @@ def test_missing_cells_are_summed_out_on_the_workers(client, rows):
     here = gb.BoltzmannMachine(learner="mle", tol=1e-4).fit(np.delete(holed, 7, axis=0))
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
     with pytest.raises(gb.errors.MissingValuesError, match="on a cluster"):
-        gb.objectives.Pseudolikelihood().bind(there.model_, data)
+        gb.learning.objectives.Pseudolikelihood().bind(there.model_, data)
 
 
 @pytest.mark.parametrize("machine", [gb.FullSpan(), gb.DeepBeliefNetwork((2,), max_iter=1, random_state=0)])
@@ -177,7 +177,7 @@ def test_what_is_not_served_is_refused_in_one_sentence(data):
     with pytest.raises(ArgumentError, match="OnlineKMeans takes no rows on a cluster"):
         gb.OnlineKMeans().fit(data)
     with pytest.raises(ArgumentError, match="compares each row"):
-        gb.BoltzmannMachine(learner=gb.learners.as_learner("mpf", skip_data=True)).fit(data)
+        gb.BoltzmannMachine(learner=gb.learning.as_learner("mpf", skip_data=True)).fit(data)
 
 
 def test_potts_machines_learn_and_score_where_the_rows_are(client):

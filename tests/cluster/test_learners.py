@@ -19,10 +19,10 @@ import gibbsian as gb
 from gibbsian.cluster import DistributedDataset
 from gibbsian.data.minibatches import draw_seed
 from gibbsian.expectations.there import own_generator
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.epochs_there import epoch_of
-from gibbsian.learners.minibatch import MinibatchProgress, in_own_units
-from gibbsian.learners.run import run
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.epochs_there import epoch_of
+from gibbsian.learning.minibatch import MinibatchProgress, in_own_units
+from gibbsian.learning.run import run
 
 pytest.importorskip("distributed")
 N = 4
@@ -65,11 +65,11 @@ def test_missing_cells_are_completed_on_the_workers(data, learner):
 
 
 CHAINS = {
-    "pcd": gb.learners.PCD(n_chains=4000, min_iter=20),
-    "pcd, chains": gb.learners.PCD(n_chains=4000, min_iter=20, clamped="chains"),
-    "smci-pcd": gb.learners.as_learner("smci-pcd", min_iter=20),
-    "cd": gb.learners.CD(n_steps=5, min_iter=20),
-    "mple, chains": gb.learners.MPLE(completions="chains"),
+    "pcd": gb.learning.PCD(n_chains=4000, min_iter=20),
+    "pcd, chains": gb.learning.PCD(n_chains=4000, min_iter=20, clamped="chains"),
+    "smci-pcd": gb.learning.as_learner("smci-pcd", min_iter=20),
+    "cd": gb.learning.CD(n_steps=5, min_iter=20),
+    "mple, chains": gb.learning.MPLE(completions="chains"),
 }
 
 
@@ -196,7 +196,7 @@ def test_rows_without_direction_are_left_out(client):
 
 # -- minibatches ------------------------------------------------------------------------------------------------------
 LAYERS = gb.RestrictedBoltzmannMachine(
-    3, learner=gb.learners.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2), random_state=0
+    3, learner=gb.learning.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2), random_state=0
 )
 
 
@@ -245,7 +245,7 @@ def test_epochs_on_workers_learn_and_resume(client, tmp_path):
     rows = np.repeat(np.random.default_rng(0).random((300, 2)) < 0.5, 3, axis=1).astype(int)
     frame = pandas.DataFrame(rows, columns=list("abcdef"))
     data, path = there(client, frame), tmp_path / "fit.checkpoint"
-    learner = gb.learners.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
+    learner = gb.learning.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
     machine = gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0)
     whole = clone(machine).fit(data)
     assert whole.score(frame) > -2.0
@@ -310,13 +310,13 @@ def survived(client, fit):
 
 
 FITS = {
-    "mple": (gb.learners.MPLE(), "complete"),
-    "mple, completions": (gb.learners.MPLE(), "holed"),
+    "mple": (gb.learning.MPLE(), "complete"),
+    "mple, completions": (gb.learning.MPLE(), "holed"),
     "mple, chains": (CHAINS["mple, chains"], "holed"),
-    "cd": (gb.learners.CD(), "complete"),
-    "cd, chains": (gb.learners.CD(), "holed"),
-    "pcd": (gb.learners.PCD(n_chains=40), "complete"),
-    "smci-pcd": (gb.learners.SpatialPCD(), "complete"),
+    "cd": (gb.learning.CD(), "complete"),
+    "cd, chains": (gb.learning.CD(), "holed"),
+    "pcd": (gb.learning.PCD(n_chains=40), "complete"),
+    "smci-pcd": (gb.learning.SpatialPCD(), "complete"),
     "minibatches": (LAYERS.learner.on_cluster(), "holed"),
 }
 

@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.backends import parallel
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.expectations import CLAMPED, Expectation
-from gibbsian.objectives import Likelihood
+from gibbsian.learning.objectives import Likelihood
 from gibbsian.storage import pack, unpack
 from holes import holed
 from systems import SPINS, all_states, dataset_of, models_with_variables, name_of, random_model_of, sampled_data

@@ -6,12 +6,12 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.domain import Continuum
+from gibbsian.learning.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.models import QuadratureFamily
 from gibbsian.models.conditionals import Mapped, WeightedRows
 from gibbsian.models.conditionals.tables import OneHotPairs, OrientedPairs, Tables
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature
-from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from systems import KINDS, all_states, costs_of, models_with_variables, name_of, random_model_of, with_one_changed
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three

@@ -165,7 +165,7 @@ class TestDiscreteFamily:
 
     def test_bound_losses_have_the_gradient_of_their_value(self, case, rng):
         bound = case.family.conditionals(WeightedRows.of(case.rows, rng.random(len(case.rows))))
-        loss, h = gb.objectives.Pseudolikelihood.loss, 1e-5
+        loss, h = gb.learning.objectives.Pseudolikelihood.loss, 1e-5
         gradient = bound.evaluate(case.theta, loss)[1]
         for k, unit in enumerate(np.eye(case.theta.size)):
             up, down = (bound.evaluate(case.theta + sign * h * unit, loss)[0] for sign in (1, -1))

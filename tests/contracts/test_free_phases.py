@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
-from gibbsian.learners import Minibatch
-from gibbsian.samplers.layer_paths import IndependentUnits
+from gibbsian.learning import Minibatch
+from gibbsian.sampling.layer_paths import IndependentUnits
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     Machine,

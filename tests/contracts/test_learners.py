@@ -12,7 +12,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
-from gibbsian.learners import LEARNERS, Learner, run
+from gibbsian.learning import LEARNERS, Learner, run
 from systems import (
     SPINS,
     dataset_of,

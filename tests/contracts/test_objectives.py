@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import ObjectiveLearner, run
+from gibbsian.learning import ObjectiveLearner, run
+from gibbsian.learning.objectives import OBJECTIVES, ConditionalsObjective, Objective, value_and_gradient
 from gibbsian.models.variables import as_variables
-from gibbsian.objectives import OBJECTIVES, ConditionalsObjective, Objective, value_and_gradient
 from systems import dataset_of, exact_law, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gibbsian.optimizers import OPTIMIZERS, Optimizer
+from gibbsian.learning.optimizers import OPTIMIZERS, Optimizer
 from gibbsian.storage import pack, unpack
 
 SCALES = np.array([1.0, 3.0, 0.5])

@@ -22,9 +22,9 @@ from estimator_samples import small, table
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations.block_chains import FREE_PHASES
 from gibbsian.expectations.clamped import CLAMPED
-from gibbsian.learners import EM, LEARNERS, Minibatch, as_learner
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.run import Run
+from gibbsian.learning import EM, LEARNERS, Minibatch, as_learner
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.run import Run
 from gibbsian.settings import settings_of
 from gibbsian.storage import Checkpoint
 

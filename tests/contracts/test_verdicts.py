@@ -15,7 +15,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import FitResult, Minibatch, Stacking
+from gibbsian.learning import FitResult, Minibatch, Stacking
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::gibbsian.errors.UntrainedWarning",  # of the fits that are made to be wrong
@@ -216,7 +216,7 @@ NOT_GOOD = {
         ),
     },
     "not mixed": {
-        "mean field of two modes": lambda: modes(learner=gb.learners.InverseMeanField("tap")),
+        "mean field of two modes": lambda: modes(learner=gb.learning.InverseMeanField("tap")),
         "pseudolikelihood of two modes": lambda: modes(learner="mple"),
         "contrastive divergence of two modes": lambda: modes(learner="cd"),
         "one mode of two": lambda: planted(modes(learner="mple"), lambda theta: theta + 0.02),
@@ -288,8 +288,8 @@ class TestWarnings:
         machine(learner="mle", l2=10.0)
 
     def test_chains_that_do_not_mix_in_auto_warn(self, monkeypatch):
-        monkeypatch.setattr("gibbsian.learners.trained._tempered", lambda model, rng: None)
-        monkeypatch.setattr("gibbsian.learners.trained.MAX_R_HAT", 0.9)
+        monkeypatch.setattr("gibbsian.learning.trained._tempered", lambda model, rng: None)
+        monkeypatch.setattr("gibbsian.learning.trained.MAX_R_HAT", 0.9)
         rows = np.random.default_rng(0).integers(0, 2, (300, 40))
         with pytest.warns(gb.errors.UntrainedWarning, match="do not mix"):
             result = gb.BoltzmannMachine(l2=0.01, random_state=0).fit(rows).result_

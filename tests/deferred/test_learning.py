@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import CD, Online, run
-from gibbsian.optimizers import Ascent
+from gibbsian.learning import CD, Online, run
+from gibbsian.learning.optimizers import Ascent
 
 
 def repaired_in_learning(item: int, **settings: object) -> pytest.MarkDecorator:
@@ -28,7 +28,7 @@ def rows_of_no_machine() -> np.ndarray:
 def test_contrastive_divergence_by_single_updates_is_pseudolikelihood():
     """H06 section 5: with one update of one random variable the expected step is that of pseudolikelihood."""
     data, start = gb.Dataset.read(rows_of_no_machine()), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
-    mple, mle = (run(gb.learners.as_learner(name), start, data, 0).model.theta for name in ("mple", "mle"))
+    mple, mle = (run(gb.learning.as_learner(name), start, data, 0).model.theta for name in ("mple", "mle"))
     assert np.abs(mple - mle).max() > 0.05
     found = [run(CD(updates=1), start, data, seed, max_iter=400).model.theta for seed in range(3)]
     assert np.abs(np.mean(found, axis=0) - mple).max() < 0.3 * np.abs(mple - mle).max()

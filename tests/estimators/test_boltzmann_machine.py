@@ -25,7 +25,7 @@ from gibbsian.errors import (
     MaximumDoesNotExistError,
     TooExpensiveError,
 )
-from gibbsian.optimizers import Ascent
+from gibbsian.learning.optimizers import Ascent
 from holes import rows_with_holes
 from systems import BINARY, exact_law, random_model, sampled_data
 
@@ -473,7 +473,7 @@ def test_a_conversion_makes_biases_and_says_so():
 
 def test_steps_that_are_too_large_are_blamed_on_an_argument():
     rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    learner = gb.learners.MomentMatching("exact", Ascent(learning_rate=50.0))
+    learner = gb.learning.MomentMatching("exact", Ascent(learning_rate=50.0))
     with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(learning_rate=\.\.\.\) of the learner"):
         machine = gb.BoltzmannMachine(learner=learner, max_iter=20).fit(rows)
     assert machine.result_.remedy.startswith("lower the rate of the steps (`optimizer=")

@@ -8,8 +8,8 @@ import pytest
 import gibbsian as gb
 from gibbsian import Dataset, GaussianMixture, HardKMeans, MachineMixture, OnlineKMeans, SoftKMeans
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import EM, run
-from gibbsian.learners.bound_mixtures import bound, random_partition
+from gibbsian.learning import EM, run
+from gibbsian.learning.bound_mixtures import bound, random_partition
 from gibbsian.models import KMeansFamily
 
 

@@ -309,7 +309,7 @@ def test_mistakes_are_named():
     with pytest.raises(ArgumentError, match="n_components='64' must be"):
         gb.DeepBoltzmannMachine("64").fit(X)
     with pytest.raises(ArgumentError, match="alone='pcd' must be a Minibatch learner"):
-        gb.learners.Stacking(alone="pcd")
+        gb.learning.Stacking(alone="pcd")
     with pytest.raises(ArgumentError, match="carried='both' is not known"):
         DBN(**SMALL, carried="both").fit(X)
     with pytest.raises(ArgumentError, match="which can be probabilities"):

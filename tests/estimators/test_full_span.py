@@ -1025,11 +1025,11 @@ def test_without_a_hidden_variable_there_is_nothing_to_transform(coupled_fit):
 
 def test_a_learner_object_brings_its_own_settings(rng):
     rows = noisy_parities(rng)
-    given = gb.FullSpan(gb.learners.SpanGreedy(tol=1e-3, mdl_scale=0.5)).fit(rows)
+    given = gb.FullSpan(gb.learning.SpanGreedy(tol=1e-3, mdl_scale=0.5)).fit(rows)
     named = gb.FullSpan(tol=1e-3, mdl_scale=0.5).fit(rows)
     assert np.array_equal(given.model_.theta, named.model_.theta)
     with pytest.raises(ArgumentError, match="a learner object brings its own settings"):
-        gb.FullSpan(gb.learners.SpanGreedy(), mdl_scale=0.5).fit(rows)
+        gb.FullSpan(gb.learning.SpanGreedy(), mdl_scale=0.5).fit(rows)
 
 
 def test_more_starts_of_a_hidden_variable_end_no_higher(rng):

@@ -312,7 +312,7 @@ class TestLearning:
     def test_every_clamped_phase_learns_what_independent_columns_cannot(self, clamped, learner, graph):
         """Independent columns score -3 log 2, and no pairwise machine of the three columns does better."""
         clamp = {} if (clamped, learner) == ("exact", "mle") or clamped == "auto" else {"clamped": clamped}
-        learner = gb.learners.as_learner(learner, **clamp, l2=1e-3)
+        learner = gb.learning.as_learner(learner, **clamp, l2=1e-3)
         n_hidden = 1 if graph == "complete" else 2
         machine = gb.HiddenBoltzmannMachine(n_hidden, graph, learner=learner, max_iter=300, random_state=0).fit(XOR)
         assert machine.score(XOR) > -3 * np.log(2) + 0.3
@@ -386,9 +386,9 @@ class TestRefusals:
 
     def test_clamped_phases(self):
         with pytest.raises(ArgumentError, match="clamped='gibbs' is not known: use one of chains, exact"):
-            gb.HiddenBoltzmannMachine(1, learner=gb.learners.as_learner("em", clamped="gibbs")).fit(XOR)
+            gb.HiddenBoltzmannMachine(1, learner=gb.learning.as_learner("em", clamped="gibbs")).fit(XOR)
         with pytest.raises(ArgumentError, match="clamped"):
-            gb.learners.as_learner("mle", clamped="chains")
+            gb.learning.as_learner("mle", clamped="chains")
 
     @pytest.mark.parametrize("learner", ["rm", "smci", "mean-field"])
     def test_learners_of_columns_alone(self, learner):

@@ -136,13 +136,13 @@ def test_weights_of_one_change_nothing(name):
     ],
 )
 def test_the_free_phase_may_change_between_chunks(name, first, then):
-    told = small_machine(name, learner=gb.learners.Minibatch(free_phase=first)).partial_fit(bits())
-    told.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
+    told = small_machine(name, learner=gb.learning.Minibatch(free_phase=first)).partial_fit(bits())
+    told.set_params(learner=gb.learning.Minibatch(free_phase=then)).partial_fit(bits())
     assert told.result_.provenance["chunks"] == 2
 
 
 def test_deep_machines_learn_by_spatial_integration_too():
-    learner = gb.learners.Minibatch(free_phase="smci")
+    learner = gb.learning.Minibatch(free_phase="smci")
     fitted = gb.DeepBoltzmannMachine((3, 2), learner=learner, max_iter=3, random_state=0).fit(bits())
     assert np.isfinite(fitted.model_.theta).all()
 
@@ -188,7 +188,7 @@ class TestEpochs:
     @pytest.mark.parametrize(("max_iter", "own", "taken"), [(2, 10, 2), (20, 3, 3), (None, 13, 13), (5, 5, 5)])
     def test_the_smaller_number_of_epochs_counts(self, max_iter, own, taken):
         rbm = gb.RestrictedBoltzmannMachine(
-            2, max_iter=max_iter, learner=gb.learners.Minibatch(max_iter=own), random_state=0
+            2, max_iter=max_iter, learner=gb.learning.Minibatch(max_iter=own), random_state=0
         ).fit(bits())
         assert (rbm.result_.n_steps, rbm.result_.converged) == (taken, True)
         assert rbm.result_.reason == f"trained for {taken} epochs"
@@ -197,19 +197,19 @@ class TestEpochs:
         assert gb.RestrictedBoltzmannMachine(2, random_state=0).fit(bits()).result_.reason == "trained for 10 epochs"
 
     def test_each_stage_of_a_stack(self):
-        dbm = gb.DeepBoltzmannMachine((3, 2), max_iter=2, learner=gb.learners.Stacking(), random_state=0).fit(bits())
+        dbm = gb.DeepBoltzmannMachine((3, 2), max_iter=2, learner=gb.learning.Stacking(), random_state=0).fit(bits())
         assert dbm.result_.reason == "trained for 2 epochs a layer, 2 layers, then 2 epochs together"
 
     def test_shortened_epochs_end_with_a_rate_of_zero(self):
         """As if the number had been given to the learner: the rate falls over the epochs that are made."""
-        shortened = gb.RestrictedBoltzmannMachine(2, max_iter=3, learner=gb.learners.Minibatch(), random_state=0).fit(
+        shortened = gb.RestrictedBoltzmannMachine(2, max_iter=3, learner=gb.learning.Minibatch(), random_state=0).fit(
             bits()
         )
-        given = gb.RestrictedBoltzmannMachine(2, learner=gb.learners.Minibatch(max_iter=3), random_state=0).fit(bits())
+        given = gb.RestrictedBoltzmannMachine(2, learner=gb.learning.Minibatch(max_iter=3), random_state=0).fit(bits())
         assert np.array_equal(shortened.model_.theta, given.model_.theta)
 
     def test_machines_whose_graph_is_restricted(self):
-        learner = gb.learners.Minibatch()
+        learner = gb.learning.Minibatch()
         machine = gb.HiddenBoltzmannMachine(2, graph="restricted", max_iter=2, learner=learner, random_state=0)
         assert machine.fit(bits()).result_.reason == "trained for 2 epochs"
 
@@ -223,12 +223,12 @@ def groups(n_rows=400, n_columns=8):
 
 def at_rate(name, rate, **settings):
     """A machine whose every stage learns at a rate."""
-    learner = gb.learners.Minibatch(learning_rate=rate)
+    learner = gb.learning.Minibatch(learning_rate=rate)
     if name == "rbm":
         return gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0, **settings)
     stacked = {"dbm": gb.DeepBoltzmannMachine, "dbn": gb.DeepBeliefNetwork}[name]
     together = None if name == "dbn" else learner
-    return stacked((4, 3), learner=gb.learners.Stacking(alone=learner, together=together), random_state=0, **settings)
+    return stacked((4, 3), learner=gb.learning.Stacking(alone=learner, together=together), random_state=0, **settings)
 
 
 class TestDivergence:
@@ -279,6 +279,6 @@ class TestDivergence:
 
     def test_large_machines_are_judged_by_pseudolikelihood(self):
         X = groups(200, 60)
-        learner = gb.learners.Minibatch(learning_rate=100.0, max_iter=3)
+        learner = gb.learning.Minibatch(learning_rate=100.0, max_iter=3)
         with pytest.warns(ConvergenceWarning, match="worse than independent columns"):
             gb.RestrictedBoltzmannMachine(60, learner=learner, random_state=0).fit(X)

@@ -25,8 +25,8 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners.bound_mixtures import BoundMixture, Shared
-from gibbsian.learners.em import ClassAlternation
+from gibbsian.learning.bound_mixtures import BoundMixture, Shared
+from gibbsian.learning.em import ClassAlternation
 from gibbsian.models import GaussianMixtureFamily
 from gibbsian.models.mixtures.von_mises_fisher import log_sphere_area, unit_rows
 from gibbsian.storage import read_tensors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import HeldOut
+from gibbsian.learning import HeldOut
 
 
 def related(n_rows, n_columns, seed=0, noise=0.25):
@@ -55,7 +55,7 @@ def test_where_fits_are_slow_it_is_one_over_the_number_of_rows():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"l2": 0}, {"l1": 0.01}, {"log_prior": "normal:2"}, {"learner": gb.learners.as_learner("mle")}]
+    "settings", [{"l2": 0}, {"l1": 0.01}, {"log_prior": "normal:2"}, {"learner": gb.learning.as_learner("mle")}]
 )
 def test_what_is_said_is_heeded(settings):
     assert rule(gb.BoltzmannMachine(**settings), related(100, 6)) == ""

@@ -21,7 +21,7 @@ def continuous_rows(n_rows, rng, support=("interval", -1.0, 1.0)):
     return gb.answers.answers_about(gb.Model(family, TRUTH)).sample(n_rows, rng)[0]
 
 
-@pytest.mark.parametrize("learner", ["mle", "mple", "smci", gb.learners.SMCI(region="s2")], ids=str)
+@pytest.mark.parametrize("learner", ["mle", "mple", "smci", gb.learning.SMCI(region="s2")], ids=str)
 def test_continuous_parameters_are_recovered(rng, learner):
     n_rows = 6000 if learner in ("mle", "mple") else 1500
     rows = continuous_rows(n_rows, rng)

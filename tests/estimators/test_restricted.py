@@ -26,7 +26,7 @@ from gibbsian.errors import (
     MissingValuesError,
     TooExpensiveError,
 )
-from gibbsian.learners.standard_units import ColumnScale, residual_deviations
+from gibbsian.learning.standard_units import ColumnScale, residual_deviations
 from gibbsian.models.layers.units import (
     BinaryUnits,
     CategoricalUnits,
@@ -95,7 +95,7 @@ class TestDropIn:
 
     def test_clone_set_params_and_grid_search(self, digits):
         X = digits[0][:200]
-        rates = [gb.learners.Minibatch(max_iter=5, learning_rate=rate) for rate in (1e-4, 0.2)]
+        rates = [gb.learning.Minibatch(max_iter=5, learning_rate=rate) for rate in (1e-4, 0.2)]
         search = GridSearchCV(RBM(4, random_state=0), {"learner": rates}, cv=2).fit(X)
         assert search.best_params_ == {"learner": rates[1]}
         other = clone(search.best_estimator_).set_params(n_components=7, learner="em")
@@ -555,7 +555,7 @@ def test_machines_with_thousands_of_columns_can_be_asked():
 def test_the_free_phase_may_change_after_a_fit(first, then):
     rbm = RBM(3, free_phase=first, max_iter=1, random_state=0).fit(bits())
     fitted = rbm.model_.theta
-    rbm.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
+    rbm.set_params(learner=gb.learning.Minibatch(free_phase=then)).partial_fit(bits())
     assert rbm.result_.reason.endswith("1 chunk after a fit")
     assert not np.array_equal(rbm.model_.theta, fitted)
 
@@ -563,7 +563,7 @@ def test_the_free_phase_may_change_after_a_fit(first, then):
 def test_other_chains_begin_anew_and_the_same_go_on():
     rbm = RBM(3, n_chains=20, max_iter=1, random_state=0).fit(bits())
     assert rbm.partial_fit(bits()).h_samples_.shape == (20, 3)
-    assert rbm.set_params(learner=gb.learners.Minibatch(n_chains=7)).partial_fit(bits()).h_samples_.shape == (7, 3)
+    assert rbm.set_params(learner=gb.learning.Minibatch(n_chains=7)).partial_fit(bits()).h_samples_.shape == (7, 3)
 
 
 @pytest.mark.parametrize("settings", [{"validation_fraction": 0.2}, {"checkpoint": "c"}], ids=",".join)

@@ -37,14 +37,14 @@ def test_a_fit_at_a_temperature_is_the_natural_fit_under_the_same_penalty(kind, 
 
 
 @pytest.mark.parametrize(
-    "prior", ["normal:2", "biases=cauchy:2.5,interactions=laplace:0.1", gb.objectives.StudentT(3.0)]
+    "prior", ["normal:2", "biases=cauchy:2.5,interactions=laplace:0.1", gb.learning.objectives.StudentT(3.0)]
 )
 def test_a_prior_is_one_of_the_parameters_that_are_reported(prior, rows):
     def stretched(theta):
         density, slope = function(T * theta)
         return density, T * slope
 
-    function, corners = gb.objectives.priors.bind_prior(prior, np.arange(15) >= 5)
+    function, corners = gb.learning.objectives.priors.bind_prior(prior, np.arange(15) >= 5)
     l1 = {} if not corners.any() else {"l1": T * corners.max() / len(rows)}
     warm = gb.BoltzmannMachine(learner="mple", temperature=T, log_prior=prior, tol=1e-9).fit(rows)
     natural = gb.BoltzmannMachine(learner="mple", log_prior=stretched, tol=1e-9, **l1).fit(rows)

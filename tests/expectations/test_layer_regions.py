@@ -140,7 +140,7 @@ def test_machines_learn_by_it(rng, visible):
     }[visible]
     scores = []
     for epochs in (1, 15):
-        learner = gb.learners.Minibatch(free_phase="smci", n_chains=20, max_iter=epochs)
+        learner = gb.learning.Minibatch(free_phase="smci", n_chains=20, max_iter=epochs)
         machine = gb.RestrictedBoltzmannMachine(2, visible=visible, learner=learner, random_state=0).fit(rows)
         scores.append(machine.score(rows))
     assert scores[1] > scores[0] + 0.02

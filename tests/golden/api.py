@@ -26,14 +26,14 @@ from gibbsian.domain import Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
-from gibbsian.learners import LEARNERS, as_learner
+from gibbsian.learning import LEARNERS, as_learner
+from gibbsian.learning.objectives.base import OBJECTIVES, for_model, value_and_gradient
+from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, SpanBasis, Variables
 from gibbsian.models.base import Layered, Mixture, keeps
 from gibbsian.models.scopes import Scopes
-from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
-from gibbsian.optimizers import OPTIMIZERS
-from gibbsian.samplers import SAMPLERS
-from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
+from gibbsian.sampling import SAMPLERS
+from gibbsian.sampling.block_gibbs import LAYER_SAMPLERS
 
 LAYERS = {"0/1": gb.models.BinaryUnits, "-1/+1": gb.models.SpinUnits}
 # families that the table has by another word; of Potts models it speaks besides
@@ -521,7 +521,7 @@ def estimator_of(name: str, settings: dict[str, Any], seed: int = 0) -> Any:
         inner |= {key: given.pop(key) for key in ("l1", "l2", "log_prior") if key in given}
         inner = _natural(inner, given.get("temperature", 1.0))
         inner |= {"max_iter": given.pop("max_iter")} if word == "minibatch" and "max_iter" in given else {}
-        given["learner"] = gb.learners.Stacking(**inner) if word == "stacking" else as_learner(word, **inner)
+        given["learner"] = gb.learning.Stacking(**inner) if word == "stacking" else as_learner(word, **inner)
     elif "l2" in kind().get_params() and name not in UNPENALISED:
         given = {"l2": 0.0, **given}
     if isinstance(given.get("start"), dict):
@@ -558,7 +558,7 @@ def _part(setting: str, value: Any) -> Any:
     """Return a part of a learner: an optimiser, a free or clamped phase, the stages of a stack."""
     if setting in ("alone", "together") and value is not None:
         inner = {key: _part(key, part) for key, part in value.items()}
-        return gb.learners.Minibatch(**inner)
+        return gb.learning.Minibatch(**inner)
     if not isinstance(value, tuple):
         return value
     name, settings = value
@@ -811,7 +811,7 @@ def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[flo
 
 def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_steps: int) -> list[float]:
     sampler = LAYER_SAMPLERS.create(name)
-    target = model if name == "block-gibbs" else gb.samplers.layer_path(model, "uniform", rng=rng)
+    target = model if name == "block-gibbs" else gb.sampling.layer_path(model, "uniform", rng=rng)
     state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
     values = state.values[0] if name == "block-gibbs" else state.values[-1]
     return _summary(values[:, : model.family.layers[0].width], True)

@@ -51,7 +51,7 @@ def test_theoretical_penalty_agrees_with_a_convex_solver(name, c, n, n_rows, rng
     graph = gb.graphs.random(n, 0.3, rng)
     data = sampled_data(random_model(graph, rng, scale=0.5), n_rows, rng)
     spins = 2.0 * data.states[data.row_of] - 1.0
-    machine = gb.BoltzmannMachine(learner=gb.learners.as_learner(name, l1="theory"), tol=1e-9).fit(data)
+    machine = gb.BoltzmannMachine(learner=gb.learning.as_learner(name, l1="theory"), tol=1e-9).fit(data)
     l1 = c * np.sqrt(np.log(n**2 / 0.05) / n_rows)
     solved = [solve(name, spins, node, l1) for node in range(n)]
     directed = np.array([couplings for _, couplings in solved])

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.inference import exact
-from gibbsian.learners import Minibatch
+from gibbsian.learning import Minibatch
 from gibbsian.models.layers.units import BinaryUnits
 from layered_systems import data_rows, restricted, start_model, trained
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import as_learner, run
-from gibbsian.optimizers import Ascent
+from gibbsian.learning import as_learner, run
+from gibbsian.learning.optimizers import Ascent
 from systems import dataset_of
 
 GRID = gb.graphs.grid(4, 5)

@@ -12,9 +12,9 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import count_completions, enumerate_completions, value_indicators
 from gibbsian.inference.posterior import log_evidence
-from gibbsian.learners import as_learner, run
+from gibbsian.learning import as_learner, run
+from gibbsian.learning.objectives import Likelihood
 from gibbsian.models.scopes import Scopes
-from gibbsian.objectives import Likelihood
 from systems import BINARY, SPINS, all_states, dataset_of
 
 LISTED = "gibbsian.inference.posterior.MAX_LISTED"

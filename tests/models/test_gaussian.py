@@ -7,9 +7,9 @@ from scipy.stats import multivariate_normal
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.errors import ArgumentError
+from gibbsian.learning.objectives import Likelihood
+from gibbsian.learning.objectives.base import for_model
 from gibbsian.models.families.gaussian import Moments
-from gibbsian.objectives import Likelihood
-from gibbsian.objectives.base import for_model
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
 

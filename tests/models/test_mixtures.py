@@ -11,8 +11,8 @@ from scipy.stats import norm
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.backends.classes import log_joint, responsibilities
-from gibbsian.learners import EM, run
-from gibbsian.learners.bound_mixtures import bound
+from gibbsian.learning import EM, run
+from gibbsian.learning.bound_mixtures import bound
 from gibbsian.models import (
     FAMILIES,
     GaussianMixtureFamily,

@@ -8,10 +8,10 @@ import pytest
 import gibbsian as gb
 from gibbsian import ProductsFamily, Variables
 from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
+from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.scopes import Scopes
-from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.objectives.preconditioners import preconditioning
 from systems import BINARY, SPINS, all_states, costs_of, dataset_of, exact_law, name_of, random_model
 
 THREE = Variables.ordinal([(-1, 0, 1)] * 6)
@@ -82,7 +82,7 @@ def test_big_products_need_no_tables(variables, rng):
     n = 40
     variables = Variables.ordinal([(-1, 0.5, 1)] * n) if variables is THREE else variables.take([0] * n)
     model = ProductsFamily.model({tuple(range(n)): 3.0, tuple(range(0, n, 2)): -1.0, (0,): 0.2}, n, variables)
-    chains, _ = gb.samplers.Gibbs().step(model, gb.samplers.Gibbs().init(model, 4, rng), 5)
+    chains, _ = gb.sampling.Gibbs().step(model, gb.sampling.Gibbs().init(model, 4, rng), 5)
     x = variables.scores_of(chains.states)
     expected = 3.0 * x.prod(axis=1) - x[:, ::2].prod(axis=1) + 0.2 * x[:, 0]
     np.testing.assert_allclose(model.log_weights(chains.states), expected, atol=1e-12)
@@ -162,8 +162,8 @@ def test_a_learned_third_order_term_is_the_planted_one(rng):
     states, probabilities, _ = exact_law(planted)
     data = dataset_of(states, planted.variables, probabilities)
     for name in ("mple", "rm", "mpf", "mle"):
-        learner = gb.learners.LEARNERS.create(name)
-        result = gb.learners.run(learner, gb.Model.zeros(planted.family), data, rng, tol=1e-10)
+        learner = gb.learning.LEARNERS.create(name)
+        result = gb.learning.run(learner, gb.Model.zeros(planted.family), data, rng, tol=1e-10)
         np.testing.assert_allclose(result.model.theta, planted.theta, atol=1e-7)
 
 

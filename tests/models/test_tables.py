@@ -7,8 +7,8 @@ import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.learning.objectives import OBJECTIVES, Pseudolikelihood, value_and_gradient
 from gibbsian.models.scopes import Scopes
-from gibbsian.objectives import OBJECTIVES, Pseudolikelihood, value_and_gradient
 from systems import BINARY, SPINS, all_states, dataset_of, exact_law, name_of, random_model
 
 MIXED = Variables.categories((2, 3, 4))
@@ -113,7 +113,7 @@ def test_a_fit_from_zeros_stays_out_of_the_flat_directions(rng):
     states, probabilities, _ = exact_law(truth)
     data = dataset_of(states, MIXED, sample_weight=probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
-    result = gb.learners.run(gb.learners.ObjectiveLearner(Pseudolikelihood()), start, data, rng, tol=1e-10)
+    result = gb.learning.run(gb.learning.ObjectiveLearner(Pseudolikelihood()), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-7)
     for table in result.model.parts.tables:
         assert table.sum() == pytest.approx(0.0, abs=1e-6)
@@ -124,7 +124,7 @@ def test_variables_without_a_table_are_uniform():
     model = gb.TablesFamily.model({(1,): [0.0, 1.0, 0.0]}, MIXED)
     states, probabilities, _ = exact_law(model)
     np.testing.assert_allclose([probabilities[states[:, 0] == a].sum() for a in (0, 1)], 0.5)
-    chains, _ = gb.samplers.Gibbs().step(model, gb.samplers.Gibbs().init(model, 50, np.random.default_rng(0)), 3)
+    chains, _ = gb.sampling.Gibbs().step(model, gb.sampling.Gibbs().init(model, 50, np.random.default_rng(0)), 3)
     assert set(chains.states[:, 0]) == {0, 1}
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, FileFormatError
-from gibbsian.learners import LEARNERS
+from gibbsian.learning import LEARNERS
 from gibbsian.storage import Checkpoint, pack, unpack
 from systems import random_model, sampled_data
 
@@ -21,7 +21,7 @@ def test_fingerprint_of_a_fit_is_the_same_in_every_process():
     code = (
         "import numpy as np, gibbsian as gb\n"
         "from gibbsian.storage.checkpoints import fingerprint\n"
-        "from gibbsian.learners import LEARNERS\n"
+        "from gibbsian.learning import LEARNERS\n"
         "data = gb.Dataset.read([[0, 1], [1, 1], [1, 0]])\n"
         "model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), gb.Variables.binary(2)))\n"
         "print([fingerprint(LEARNERS.create(name), model, data) for name in LEARNERS])\n"

@@ -14,7 +14,7 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     MissingValuesError,
 )
-from gibbsian.learners.nodewise import directed_pairs
+from gibbsian.learning.nodewise import directed_pairs
 from gibbsian.structure import METHODS, decimation, l1_ebic, learn_structure, screening
 from gibbsian.structure.l1_path import ebic, largest_penalties, node_losses
 from gibbsian.structure.problem import Problem, combine, minimise
@@ -146,7 +146,7 @@ def test_and_is_within_or(noisy):
 # -- screening --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
 def test_threshold_decides_among_the_learners_couplings(loss, noisy):
-    fitted = gb.BoltzmannMachine(learner=gb.learners.as_learner(loss, l1="theory"), tol=1e-8).fit(noisy).model_
+    fitted = gb.BoltzmannMachine(learner=gb.learning.as_learner(loss, l1="theory"), tol=1e-8).fit(noisy).model_
     for threshold in (0.0, 0.1, 0.3):
         found = screening(noisy, loss=loss, threshold=threshold)
         expected = fitted.family.graph.edges[np.abs(fitted.parts.couplings) > threshold]

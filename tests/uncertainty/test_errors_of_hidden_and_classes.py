@@ -99,7 +99,7 @@ def test_functions_of_a_full_span_model_are_taken_as_given():
 def test_what_has_no_errors_says_what_works():
     rows = related_rows(80)
     with pytest.raises(ArgumentError, match="hard assignments"):
-        standard_errors(gb.MachineMixture(2, random_state=0, learner=gb.learners.EM(assignment="hard")).fit(rows), rows)
+        standard_errors(gb.MachineMixture(2, random_state=0, learner=gb.learning.EM(assignment="hard")).fit(rows), rows)
     numbers = np.random.default_rng(0).normal(size=(2000, 12))
     machine = gb.GaussianMixture(3, random_state=0, tol=0.01, n_init=1).fit(numbers)
     with pytest.raises(TooExpensiveError, match="max_seconds"):

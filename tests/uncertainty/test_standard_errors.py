@@ -11,7 +11,7 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     TooExpensiveError,
 )
-from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_and_gradient
+from gibbsian.learning.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_and_gradient
 from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
 from gibbsian.uncertainty.bootstrap import BootstrapResult
@@ -97,7 +97,7 @@ def test_fisher_and_sandwich_of_the_likelihood_by_enumeration(settings, data):
 def test_both_roads_to_the_information_agree(data, monkeypatch):
     machine = fit(data, graph="grid:2x2")
     enumerated = Likelihood().curvature(machine.model_, data, 60.0)
-    monkeypatch.setattr("gibbsian.objectives.curvature.FLOPS_PER_SECOND", 1.0)
+    monkeypatch.setattr("gibbsian.learning.objectives.curvature.FLOPS_PER_SECOND", 1.0)
     np.testing.assert_allclose(Likelihood().curvature(machine.model_, data, 60.0), enumerated, atol=1e-8)
 
 
@@ -239,7 +239,7 @@ def test_refusals(data):
         standard_errors(mple, data, max_seconds=1e-9)
     with pytest.raises(ArgumentError, match="bootstrap"):
         standard_errors(fit(data, "logrise", l2=0.1), data)
-    mple.learner = gb.learners.MomentMatching("exact")
+    mple.learner = gb.learning.MomentMatching("exact")
     with pytest.raises(ArgumentError, match="bootstrap"):
         standard_errors(mple, data)
 
@@ -315,8 +315,8 @@ def test_when_all_fail_it_says_why():
 
 
 def as_broken():
-    class Broken(gb.learners.Learner):
-        penalties = gb.learners.base.Penalties(l2=1.0)
+    class Broken(gb.learning.Learner):
+        penalties = gb.learning.base.Penalties(l2=1.0)
 
         def init(self, model, data, rng):
             raise FloatingPointError("broken")

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import GibbsianWarning
-from gibbsian.learners import as_learner
+from gibbsian.learning import as_learner
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
 from systems import dataset_of, exact_law, random_model_of
 

@@ -10,9 +10,9 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics import maximum_exists
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
-from gibbsian.learners import as_learner, run
+from gibbsian.learning import as_learner, run
+from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian_reproduction.drawing import Figure, curve, label_axes, legend, lines, method_style
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states, distribution_of

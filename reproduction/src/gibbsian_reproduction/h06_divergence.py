@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
 from gibbsian.data import Dataset
+from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian_reproduction.drawing import Figure, label_axes, legend, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.h06 import (

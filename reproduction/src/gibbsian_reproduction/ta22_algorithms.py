@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.learners.span_base import uniform_start
-from gibbsian.learners.span_greedy import greedy_step
-from gibbsian.learners.span_problem import DescriptionLength, SpanProblem
+from gibbsian.learning.span_base import uniform_start
+from gibbsian.learning.span_greedy import greedy_step
+from gibbsian.learning.span_problem import DescriptionLength, SpanProblem
 from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim

@@ -11,12 +11,12 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete
-from gibbsian.learners import PCD, as_learner, run
-from gibbsian.learners.span_base import refreshed
-from gibbsian.learners.span_newton import refit
-from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.learning import PCD, as_learner, run
+from gibbsian.learning.optimizers import Ascent
+from gibbsian.learning.span_base import refreshed
+from gibbsian.learning.span_newton import refit
+from gibbsian.learning.span_problem import SpanProblem
 from gibbsian.models import FullSpanFamily, Model, PairwiseFamily, SpanBasis, Variables
-from gibbsian.optimizers import Ascent
 from gibbsian_reproduction.systems import distribution_of
 from gibbsian_reproduction.ta22_data import TrueSample
 

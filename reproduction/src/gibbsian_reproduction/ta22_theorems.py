@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.learners.span_base import SpanPoint, refreshed
-from gibbsian.learners.span_greedy import apply_move, best_move
-from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.learning.span_base import SpanPoint, refreshed
+from gibbsian.learning.span_greedy import apply_move, best_move
+from gibbsian.learning.span_problem import SpanProblem
 from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim

@@ -11,11 +11,11 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete, grid
 from gibbsian.inference import exact
-from gibbsian.learners import Learner, MomentMatching, as_learner, run
-from gibbsian.learners.spatial import SOLVER
+from gibbsian.learning import Learner, MomentMatching, as_learner, run
+from gibbsian.learning.objectives import OBJECTIVES
+from gibbsian.learning.optimizers import Ascent
+from gibbsian.learning.spatial import SOLVER
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.objectives import OBJECTIVES
-from gibbsian.optimizers import Ascent
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table, mean_columns

@@ -16,11 +16,11 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.expectations import ClampedChains, PersistentChains, Spatial
 from gibbsian.graphs import from_edges, grid
-from gibbsian.learners import MomentMatching, run
+from gibbsian.learning import MomentMatching, run
+from gibbsian.learning.optimizers import Adam, Decay, Tied
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.optimizers import Adam, Decay, Tied
-from gibbsian.samplers import Gibbs
-from gibbsian.samplers.cooling import annealed, cooled_states
+from gibbsian.sampling import Gibbs
+from gibbsian.sampling.cooling import annealed, cooled_states
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.systems import stacked

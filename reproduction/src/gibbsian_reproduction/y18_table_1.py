@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learners import run
+from gibbsian.learning import run
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table

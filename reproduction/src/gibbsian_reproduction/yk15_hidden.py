@@ -7,7 +7,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, with_hidden
 from gibbsian.graphs import complete
-from gibbsian.learners import EM, LEARNERS, break_symmetry, run
+from gibbsian.learning import EM, LEARNERS, break_symmetry, run
 from gibbsian.models import Model, PairwiseFamily, Variables
 from gibbsian_reproduction.drawing import Axes, curve, label_axes, legend, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim

@@ -11,8 +11,8 @@ from scipy.special import softmax
 from gibbsian.backends.classes import responsibilities
 from gibbsian.data import Dataset
 from gibbsian.estimators import HardKMeans, OnlineKMeans, VonMisesFisherMixture
-from gibbsian.learners import EM, run
-from gibbsian.learners.bound_mixtures import bound, starting_points
+from gibbsian.learning import EM, run
+from gibbsian.learning.bound_mixtures import bound, starting_points
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily, VonMisesFisherMixtureFamily
 from gibbsian.models.mixtures.von_mises_fisher import draw_directions
 from gibbsian_reproduction.drawing import Axes, Figure, lines, panels

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learners import EM, OnlineEM, WinnerTakeAll, run
-from gibbsian.learners.bound_mixtures import PARTITION, bound
+from gibbsian.learning import EM, OnlineEM, WinnerTakeAll, run
+from gibbsian.learning.bound_mixtures import PARTITION, bound
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim

@@ -9,10 +9,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.learners import Minibatch, Run, run
-from gibbsian.learners.callbacks import Monitor
+from gibbsian.learning import Minibatch, Run, run
+from gibbsian.learning.callbacks import Monitor
 from gibbsian.models import BinaryUnits, Model, StackFamily
-from gibbsian.samplers import BlockGibbs
+from gibbsian.sampling import BlockGibbs
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learners import as_learner, run
+from gibbsian.learning import as_learner, run
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian.rng import chain_streams
 from gibbsian_reproduction.drawing import lines, panels

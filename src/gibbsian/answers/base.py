@@ -25,14 +25,14 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.learning.objectives.base import for_model
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.variables import Variables
-from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.objectives.base import for_model
-from gibbsian.samplers.annealing import Annealing
-from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
-from gibbsian.samplers.paths import Path
+from gibbsian.sampling.annealing import Annealing
+from gibbsian.sampling.cooling import CHAINS, SWEEPS, cooled_states
+from gibbsian.sampling.paths import Path
 from gibbsian.settings import Setting, check_value
 
 A = TypeVar("A", bound=Family, covariant=True)

@@ -13,9 +13,9 @@ from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
+from gibbsian.learning.objectives.gaussian import GaussianModel
 from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional
 from gibbsian.models.rows import patterns_of
-from gibbsian.objectives.gaussian import GaussianModel
 from gibbsian.startup import ndtr
 
 

@@ -34,9 +34,9 @@ from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import codes_of, columns_of, count_states, value_tables
 from gibbsian.models.variables import Variables
 from gibbsian.resources import spans
-from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
-from gibbsian.samplers.cooling import cooled_states
-from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath, filled_values
+from gibbsian.sampling import BlockGibbs, draw_layers, layer_path
+from gibbsian.sampling.cooling import cooled_states
+from gibbsian.sampling.layer_paths import IndependentUnits, LayerPath, filled_values
 from gibbsian.settings import Setting, check_value
 from gibbsian.startup import log_softmax
 

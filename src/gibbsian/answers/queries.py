@@ -24,7 +24,7 @@ from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.resources import row_blocks
-from gibbsian.samplers import Annealing, draw
+from gibbsian.sampling import Annealing, draw
 from gibbsian.startup import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.

@@ -93,10 +93,10 @@ class Owner:
 def registry_of(role: str) -> Registry:
     """Return where the parts of a role are registered."""
     if role == "learner":
-        from gibbsian.learners.base import LEARNERS
+        from gibbsian.learning.base import LEARNERS
 
         return LEARNERS
-    from gibbsian.optimizers import OPTIMIZERS
+    from gibbsian.learning.optimizers import OPTIMIZERS
 
     return OPTIMIZERS
 

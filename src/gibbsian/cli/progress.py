@@ -6,8 +6,8 @@ import math
 import time
 
 from gibbsian.cli.bars import Bars
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.run import Run
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.run import Run
 
 
 class Bar(Callback):

@@ -11,7 +11,7 @@ from gibbsian.cli.guard import say, speller
 from gibbsian.errors import ConvergenceWarning, UntrainedWarning, spelled
 
 if TYPE_CHECKING:
-    from gibbsian.learners.result import FitResult
+    from gibbsian.learning.result import FitResult
 
 # The exit code of --strict where a fit failed or nothing could be checked.
 NOT_GOOD = 3

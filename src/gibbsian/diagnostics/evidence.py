@@ -16,7 +16,7 @@ from gibbsian.inference.posterior import OneByOne, log_evidence, split_rows
 from gibbsian.models.base import DiscreteFamily, F, Model, keeps
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.samplers.annealing import Annealing
+from gibbsian.sampling.annealing import Annealing
 
 # A row whose missing cells would take longer to sum is annealed instead.
 MAX_SECONDS_A_ROW = 1.0

@@ -28,13 +28,13 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learners.base import LEARNERS, Learner, as_learner, name_of
-from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
-from gibbsian.learners.result import FitResult, Trace
-from gibbsian.learners.run import run
-from gibbsian.learners.verdict import warn_untrained
-from gibbsian.objectives.priors import natural_penalties
-from gibbsian.optimizers import Failed
+from gibbsian.learning.base import LEARNERS, Learner, as_learner, name_of
+from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
+from gibbsian.learning.objectives.priors import natural_penalties
+from gibbsian.learning.optimizers import Failed
+from gibbsian.learning.result import FitResult, Trace
+from gibbsian.learning.run import run
+from gibbsian.learning.verdict import warn_untrained
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if

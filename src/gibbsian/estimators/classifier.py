@@ -16,8 +16,8 @@ from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
-from gibbsian.learners import MCL, MCPLE, run
-from gibbsian.learners.result import FitResult
+from gibbsian.learning import MCL, MCPLE, run
+from gibbsian.learning.result import FitResult
 from gibbsian.models import BinaryUnits, CategoricalUnits, ConditionalFamily
 from gibbsian.models.base import Model
 from gibbsian.rng import RandomState, as_generator

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from gibbsian.data import Dataset
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
-from gibbsian.learners import EM, FitResult, Learner
-from gibbsian.learners.base import LearnerState
-from gibbsian.learners.stages import Restarts
-from gibbsian.learners.winner_take_all import SCHEDULE, UnitsProgress, WinnerTakeAll
+from gibbsian.learning import EM, FitResult, Learner
+from gibbsian.learning.base import LearnerState
+from gibbsian.learning.stages import Restarts
+from gibbsian.learning.winner_take_all import SCHEDULE, UnitsProgress, WinnerTakeAll
 from gibbsian.models.file_parts import refuse
 from gibbsian.models.mixtures.gaussian import KMeansFamily
 from gibbsian.rng import as_pcg64, generator_words

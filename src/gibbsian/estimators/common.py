@@ -10,9 +10,9 @@ import numpy as np
 from gibbsian.data import Columns
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.penalty import l2_setting
-from gibbsian.learners import as_learner
-from gibbsian.learners.recipe import LOG_PRIOR
-from gibbsian.objectives.priors import check_prior
+from gibbsian.learning import as_learner
+from gibbsian.learning.objectives.priors import check_prior
+from gibbsian.learning.recipe import LOG_PRIOR
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import TransformerMixin, _check_feature_names_in, check_is_fitted
 

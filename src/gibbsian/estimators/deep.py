@@ -12,7 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
-from gibbsian.learners import HeldOut, Minibatch
+from gibbsian.learning import HeldOut, Minibatch
 from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily

@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.errors import FileFormatError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reading import ReadsTables
-from gibbsian.learners.result import FitResult, HeldOut
+from gibbsian.learning.result import FitResult, HeldOut
 from gibbsian.models.file_parts import refuse
 from gibbsian.registry import check_settings
 from gibbsian.settings import check

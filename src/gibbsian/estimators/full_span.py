@@ -17,9 +17,9 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
-from gibbsian.learners import FitResult, Learner, as_learner
-from gibbsian.learners.span_problem import DescriptionLength
-from gibbsian.learners.start import model_to_start_from
+from gibbsian.learning import FitResult, Learner, as_learner
+from gibbsian.learning.span_problem import DescriptionLength
+from gibbsian.learning.start import model_to_start_from
 from gibbsian.models.base import FAMILIES, Model
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, positional, whole
@@ -59,7 +59,7 @@ class FullSpan(SpanQuestions):
 
     Notes
     -----
-    Missing cells are summed out by expectation-maximisation (`gibbsian.learners.span_filling`): the cost on the
+    Missing cells are summed out by expectation-maximisation (`gibbsian.learning.span_filling`): the cost on the
     observed cells never rises from fill to fill, but where it ends may be a local minimum, also with ``"span-newton"``.
 
     Sample weights are frequencies: N, which the penalty depends on, is their sum.
@@ -168,8 +168,8 @@ class FullSpan(SpanQuestions):
 
     def _learner(self, model: Model[FullSpanFamily], data: Dataset) -> Learner:
         """Return the learner, with hidden variables and several starts around it as they are asked for."""
-        from gibbsian.learners.span_hidden import SpanHidden
-        from gibbsian.learners.stages import Restarts
+        from gibbsian.learning.span_hidden import SpanHidden
+        from gibbsian.learning.stages import Restarts
 
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
         dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty

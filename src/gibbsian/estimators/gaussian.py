@@ -16,11 +16,11 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
-from gibbsian.learners import FitResult, Learner, as_learner
-from gibbsian.learners.running_moments import IMPROPER, RunningMoments
+from gibbsian.learning import FitResult, Learner, as_learner
+from gibbsian.learning.objectives.gaussian import GaussianModel, moments_of
+from gibbsian.learning.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.base import Model
 from gibbsian.models.families.gaussian import GaussianFamily
-from gibbsian.objectives.gaussian import GaussianModel, moments_of
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import pandas
 

@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset
 from gibbsian.errors import ConstantColumnError, GibbsianError, GibbsianWarning, MaximumDoesNotExistError
-from gibbsian.learners.result import FitResult, HeldOut
+from gibbsian.learning.result import FitResult, HeldOut
 from gibbsian.startup import clone
 
 # Every row is scored by a fit that did not see it, to the other folds, where that takes no longer than so many seconds.

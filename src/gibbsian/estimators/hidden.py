@@ -14,8 +14,8 @@ from gibbsian.estimators.common import HiddenFeatures
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
-from gibbsian.learners import FitResult, Learner
-from gibbsian.learners.stages import Restarts
+from gibbsian.learning import FitResult, Learner
+from gibbsian.learning.stages import Restarts
 from gibbsian.models.base import Model
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.variables import require_two_values

@@ -18,12 +18,12 @@ from gibbsian.estimators.common import LearnedMachine
 from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import clamped_seconds
-from gibbsian.learners import FitResult, Learner
-from gibbsian.learners.runaway import check_runaway
-from gibbsian.learners.start import start_from
+from gibbsian.learning import FitResult, Learner
+from gibbsian.learning.objectives.priors import check_prior
+from gibbsian.learning.runaway import check_runaway
+from gibbsian.learning.start import start_from
 from gibbsian.models.base import Model
 from gibbsian.models.variables import CUT, require_two_values, variables_of
-from gibbsian.objectives.priors import check_prior
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.settings import declared, free
 from gibbsian.startup import check_is_fitted
@@ -75,7 +75,7 @@ class Machine(LearnedMachine):
             return learner
         if not self._is_auto:
             return self._learner_named(self.learner, epochs=self.max_iter)
-        from gibbsian.learners.auto import auto_learner
+        from gibbsian.learning.auto import auto_learner
 
         check_prior(self.log_prior)
         return auto_learner(model, data, self.tol, **self._natural_penalties())
@@ -86,7 +86,7 @@ class Machine(LearnedMachine):
     def _evaluation_seconds(self, data: Any) -> float:
         if data.on_disk or data.on_cluster:
             return float("inf")
-        from gibbsian.learners.auto import choose_learner
+        from gibbsian.learning.auto import choose_learner
 
         model = self._zeros(data)
         if self.learner == "mple" and not data.has_missing:
@@ -105,7 +105,7 @@ class Machine(LearnedMachine):
 
         Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
         """
-        from gibbsian.learners.online import Online
+        from gibbsian.learning.online import Online
 
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":

@@ -14,8 +14,8 @@ from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
 from gibbsian.estimators.numbers import NumberTables
-from gibbsian.learners import EM, FitResult, Learner
-from gibbsian.learners.result import Trace
+from gibbsian.learning import EM, FitResult, Learner
+from gibbsian.learning.result import Trace
 from gibbsian.models.mixtures.categorical import LatentClassFamily, smoothing_to_frequencies
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.settings import choice, declared, free, number

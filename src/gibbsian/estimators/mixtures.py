@@ -23,9 +23,9 @@ from gibbsian.errors import (
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
-from gibbsian.learners import EM, FitResult, Learner, as_learner
-from gibbsian.learners.bound_mixtures import FAR_APART, PLACINGS, bound
-from gibbsian.learners.stages import Annealed, Restarts
+from gibbsian.learning import EM, FitResult, Learner, as_learner
+from gibbsian.learning.bound_mixtures import FAR_APART, PLACINGS, bound
+from gibbsian.learning.stages import Annealed, Restarts
 from gibbsian.models.mixtures.base import require_all_cells
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
 from gibbsian.models.mixtures.von_mises_fisher import (

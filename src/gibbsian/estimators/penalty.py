@@ -18,9 +18,9 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, one_over, score_in_folds
-from gibbsian.learners.base import LEARNERS, Learner
-from gibbsian.learners.result import HeldOut
-from gibbsian.objectives.priors import Rescaled, natural_penalties
+from gibbsian.learning.base import LEARNERS, Learner
+from gibbsian.learning.objectives.priors import Rescaled, natural_penalties
+from gibbsian.learning.result import HeldOut
 from gibbsian.settings import number, settings_of
 
 # Strengths that cross-validation compares, in units of one over the number of rows.

@@ -20,7 +20,7 @@ from gibbsian.data.two_values import same_labels
 from gibbsian.domain import Coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.estimators.frames import are_chosen, shorten, validate_data
-from gibbsian.learners.result import FitResult
+from gibbsian.learning.result import FitResult
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.startup import BaseEstimator, DensityMixin, check_is_fitted
 

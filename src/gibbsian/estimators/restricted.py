@@ -25,7 +25,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     ``P(v, h) = exp((b . v + c . h + v W h) / T) / Z``, for Gaussian units times ``exp(-sum_i v_i^2 / (2 d_i^2))`` with
     their `deviations` d. It is a `HiddenBoltzmannMachine` on the graph of all pairs between columns and hidden units,
     and learns by the same learners; ``"minibatch"`` makes use of the layers, and has its settings on the object
-    ``gb.learners.Minibatch``. Raise its `learning_rate`, or `max_iter`, where the pseudolikelihood in ``history_``
+    ``gb.learning.Minibatch``. Raise its `learning_rate`, or `max_iter`, where the pseudolikelihood in ``history_``
     still climbs at the last epoch; lower the rate where it falls back. `score_samples` is the log-likelihood, not the
     random pseudolikelihood of scikit-learn's ``BernoulliRBM``.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, EstimatedScoreWarning, MissingValuesError, TooExpensiveError, notify
 from gibbsian.estimators.reading import ReadsTables, on_own_device
-from gibbsian.learners.result import HeldOut
+from gibbsian.learning.result import HeldOut
 from gibbsian.settings import Setting, check_method, check_value
 
 if TYPE_CHECKING:

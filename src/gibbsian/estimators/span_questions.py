@@ -12,7 +12,7 @@ from gibbsian.errors import CodingError
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import shorten
 from gibbsian.estimators.queries import Variables
-from gibbsian.learners import FitResult, Trace
+from gibbsian.learning import FitResult, Trace
 from gibbsian.startup import _check_feature_names_in, available_if, check_is_fitted
 
 # What provenance says of a fit to all columns, and not of the model of some given others.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.learners import Trace
-from gibbsian.learners.span_base import KINDS
+from gibbsian.learning import Trace
+from gibbsian.learning.span_base import KINDS
 from gibbsian.models.base import Array, Model
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.span_basis import SpanBasis

@@ -23,8 +23,8 @@ from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import as_units
 from gibbsian.registry import Registry
 from gibbsian.resources import spans
-from gibbsian.samplers.layer_paths import IndependentUnits, PathUnits
-from gibbsian.samplers.tempering import TemperedState, Tempering
+from gibbsian.sampling.layer_paths import IndependentUnits, PathUnits
+from gibbsian.sampling.tempering import TemperedState, Tempering
 from gibbsian.settings import check, choice, declared, free, whole
 
 FREE_PHASES = Registry("free_phase", "gibbsian.expectations", "FREE_PHASES")
@@ -102,7 +102,7 @@ class RestartedBlockChains:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.learners.Minibatch(free_phase=gb.expectations.RestartedBlockChains(n_steps=3)).free_phase
+    >>> gb.learning.Minibatch(free_phase=gb.expectations.RestartedBlockChains(n_steps=3)).free_phase
     RestartedBlockChains(n_steps=3)
     """
 
@@ -135,7 +135,7 @@ class PersistentBlockChains(_HiddenChainsGoOn):
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.learners.Minibatch(free_phase=gb.expectations.PersistentBlockChains(n_chains=20)).free_phase
+    >>> gb.learning.Minibatch(free_phase=gb.expectations.PersistentBlockChains(n_chains=20)).free_phase
     PersistentBlockChains(n_steps=1, n_chains=20)
     """
 
@@ -157,7 +157,7 @@ class SpatialBlockChains(_HiddenChainsGoOn):
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.learners.Minibatch(free_phase=gb.expectations.SpatialBlockChains(region="pair")).free_phase.region
+    >>> gb.learning.Minibatch(free_phase=gb.expectations.SpatialBlockChains(region="pair")).free_phase.region
     'pair'
     """
 
@@ -186,7 +186,7 @@ class TemperedBlockChains:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.learners.Minibatch(free_phase=gb.expectations.TemperedBlockChains(betas=4)).free_phase.n_chains
+    >>> gb.learning.Minibatch(free_phase=gb.expectations.TemperedBlockChains(betas=4)).free_phase.n_chains
     100
     """
 

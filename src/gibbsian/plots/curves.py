@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import FitResult
+from gibbsian.learning import FitResult
 from gibbsian.plots.canvas import NEGATIVE, POSITIVE, Axes, chart, colour, counted, require
 
 if TYPE_CHECKING:

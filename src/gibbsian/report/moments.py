@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.learners.trained import FAR
+from gibbsian.learning.trained import FAR
 from gibbsian.report.html import Markup, join, number, paragraph, sentence, table
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure

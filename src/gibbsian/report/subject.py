@@ -10,8 +10,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import GibbsianError
-from gibbsian.learners.result import FitResult
-from gibbsian.learners.verdict import Verdict
+from gibbsian.learning.result import FitResult
+from gibbsian.learning.verdict import Verdict
 from gibbsian.models.base import FAMILIES
 from gibbsian.registry import Registry
 

@@ -14,13 +14,13 @@ import numpy as np
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
 from gibbsian.expectations.base import Rebuilt
-from gibbsian.learners.base import Learner
-from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.result import Trace
-from gibbsian.learners.run import Run
+from gibbsian.learning.base import Learner
+from gibbsian.learning.callbacks import Callback
+from gibbsian.learning.optimizers import Outcome, StepInfo
+from gibbsian.learning.result import Trace
+from gibbsian.learning.run import Run
 from gibbsian.models.base import Family, Model
 from gibbsian.models.file_parts import LARGEST, refuse
-from gibbsian.optimizers import Outcome, StepInfo
 from gibbsian.storage.codings import Header
 from gibbsian.storage.container import read_tensors, reading, target_of, write_tensors
 from gibbsian.storage.schema import OUTCOMES, check_checkpoint

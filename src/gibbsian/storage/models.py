@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import Trace
+from gibbsian.learning import Trace
 from gibbsian.models.base import FAMILIES, Array, Constrained, Family, Model, Parts, keeps
 from gibbsian.models.file_parts import refuse
 from gibbsian.models.variables import Variables, variables_of

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from gibbsian.learners.result import COLUMNS
+from gibbsian.learning.optimizers import Converged, Failed, Running, Stopped
+from gibbsian.learning.result import COLUMNS
 from gibbsian.models.base import FAMILIES, Array, Parts
 from gibbsian.models.file_parts import (
     TEXT,
@@ -22,7 +23,6 @@ from gibbsian.models.file_parts import (
     reals,
     refuse,
 )
-from gibbsian.optimizers import Converged, Failed, Running, Stopped
 from gibbsian.resources import require_memory
 from gibbsian.storage.codings import CODINGS_IN_FILE, Header
 

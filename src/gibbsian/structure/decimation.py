@@ -9,9 +9,9 @@ import numpy as np
 from gibbsian.arrays import Integers
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.learners.objective import ridge
+from gibbsian.learning.objective import ridge
+from gibbsian.learning.objectives import Pseudolikelihood
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.objectives import Pseudolikelihood
 from gibbsian.progress import report
 from gibbsian.startup import pandas
 from gibbsian.structure.problem import Options, Problem, StructureResult, minimise

@@ -10,9 +10,9 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.nodewise import LOSSES, directed_pairs
+from gibbsian.learning.nodewise import LOSSES, directed_pairs
+from gibbsian.learning.objectives import Function
 from gibbsian.models.conditionals import Pairs, WeightedRows, pairs_by_block
-from gibbsian.objectives import Function
 from gibbsian.progress import counted
 from gibbsian.startup import pandas
 from gibbsian.structure.problem import Options, Problem, StructureResult, combine, minimise

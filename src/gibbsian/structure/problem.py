@@ -23,12 +23,12 @@ from gibbsian.errors import (
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.graphs import Graph, as_graph
-from gibbsian.learners import Learner
+from gibbsian.learning import Learner
+from gibbsian.learning.objectives import Function
+from gibbsian.learning.optimizers import LBFGS
+from gibbsian.learning.optimizers.base import gradient_norm
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian.models.base import DiscreteFamily
-from gibbsian.objectives import Function
-from gibbsian.optimizers import LBFGS
-from gibbsian.optimizers.base import gradient_norm
 from gibbsian.startup import pandas
 
 

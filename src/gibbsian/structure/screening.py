@@ -8,8 +8,8 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Mask
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import LEARNERS
-from gibbsian.learners.nodewise import LOSSES, directed_pairs, noise_level
+from gibbsian.learning import LEARNERS
+from gibbsian.learning.nodewise import LOSSES, directed_pairs, noise_level
 from gibbsian.startup import pandas
 from gibbsian.structure.problem import Options, Problem, StructureResult, combine, minimise
 

@@ -15,7 +15,7 @@ from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators import Estimator
-from gibbsian.learners import FitResult, Learner, run
+from gibbsian.learning import FitResult, Learner, run
 from gibbsian.models.base import Family, Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator

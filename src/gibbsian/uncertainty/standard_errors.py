@@ -13,9 +13,9 @@ from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import Estimator
-from gibbsian.learners import Learner
+from gibbsian.learning import Learner
+from gibbsian.learning.objectives import Equations
 from gibbsian.models.base import FAMILIES, F, Family, Model
-from gibbsian.objectives import Equations
 from gibbsian.startup import check_is_fitted, ndtri
 from gibbsian.uncertainty.information import RowWeights, WeightMeaning, check_cost, variance_of_mean_score
 from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level

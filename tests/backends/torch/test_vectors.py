@@ -9,8 +9,8 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.device import Device, on_device
 from gibbsian.expectations.clamped import present_means
-from gibbsian.objectives.centring import LinearMap, pair_centring
-from gibbsian.optimizers import LBFGS
+from gibbsian.learning.objectives.centring import LinearMap, pair_centring
+from gibbsian.learning.optimizers import LBFGS
 
 torch = pytest.importorskip("torch")
 vectors = pytest.importorskip("gibbsian.backends.torch.vectors")

@@ -1,7 +1,7 @@
 """Gibbs sweeps of pairwise models in spin form (-1/+1).
 
 Every kernel updates a spin by the same rule: up when its field exceeds a threshold from the chain's own stream
-(`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`samplers.gibbs`); then a
+(`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`sampling.gibbs`); then a
 field is the same number however it was summed, and a chain takes the same path in every kernel, on any number of
 threads, beside any number of other chains. Kernels that work in lanes decide by fields of whole numbers and leave to
 that rule what these cannot tell (`spin_lanes`).

@@ -1,6 +1,6 @@
 """Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures, scores of units.
 
-The steps are the array code of the CPU (`models.layers`, `learners.lessons`, `samplers.layer_paths`) over tensors that
+The steps are the array code of the CPU (`models.layers`, `learning.lessons`, `sampling.layer_paths`) over tensors that
 stay in place, so that a card replays them as graphs. Arrays come and go as NumPy; from step to step, and from call to
 call of one fit or walk, they stay on the device.
 """
@@ -151,7 +151,7 @@ class Walk:
 
 
 def walk(units: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
-    """Do what `samplers.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
+    """Do what `sampling.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
     group = walkers.values[0]
     if not isinstance(group, Walk) or len(group.places) < len(places):
         seed = int(walkers.shared.integers(0, 2**63))
@@ -211,7 +211,7 @@ def _ladder(ladder: tuple[float, ...], device: Any) -> Any:
 def exchanged(
     units: Any, walkers: list[Any], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Do what `samplers.paths.Path.exchanged` does; the walkers of each place become one group."""
+    """Do what `sampling.paths.Path.exchanged` does; the walkers of each place become one group."""
     device, stream = there(), Stream(there().place)
     stream.restart(int(rng.integers(0, 2**63)))
     start = np.concatenate([np.concatenate(some.values) for some in walkers])

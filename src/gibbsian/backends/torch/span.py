@@ -87,7 +87,7 @@ def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
 
 
 class Tables:
-    """What a fit of all functions does to tables (`learners.span_dense`), on the device and in float64."""
+    """What a fit of all functions does to tables (`learning.span_dense`), on the device and in float64."""
 
     def __init__(self, size: int, n_tables: int):
         device = there()

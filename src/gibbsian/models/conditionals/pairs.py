@@ -207,7 +207,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.objectives import Pseudolikelihood
+        >>> from gibbsian.learning.objectives import Pseudolikelihood
         >>> from gibbsian.models.conditionals import WeightedRows
         >>> rows = WeightedRows.of(np.array([[1, 1], [1, 0]]))
         >>> bound = gb.PairwiseFamily(gb.graphs.complete(2)).conditionals(rows)

@@ -1,0 +1,118 @@
+"""Learners that run another learner: what all of them share, and the one for models of layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.errors import ArgumentError
+from gibbsian.learning.base import Learner, LearnerState, Penalties
+from gibbsian.learning.lessons import LESSONS
+from gibbsian.learning.objectives.base import Equations
+from gibbsian.learning.optimizers import StepInfo
+from gibbsian.models.base import DiscreteFamily, Model
+
+
+class Around(Learner):
+    """A learner that does what the learner within does, unless it says otherwise."""
+
+    learner: Any
+
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties of the learner within."""
+        return self.learner.penalties
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the learner within learns models of real numbers."""
+        return self.learner.takes_numbers
+
+    @property
+    def objective(self) -> Any:
+        """What is minimised; None where nothing is."""
+        return self.learner.objective
+
+    def refusal(self, model: Any) -> str:
+        """Say why the learner within cannot learn a kind of model."""
+        return self.learner.refusal(model)
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Begin where the learner within begins."""
+        return self.learner.start(model, data, rng)
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare to start from the model's parameters."""
+        return self.learner.init(model, data, rng)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step."""
+        return self.learner.step(state)
+
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner within whose model is the answer so far."""
+        return state
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        return self.learner.fitted(model, self.within(state))
+
+    def warning(self, state: LearnerState) -> str:
+        """Return what the learner within says of the solution."""
+        return self.learner.warning(self.within(state))
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what the learner within measures of the answer so far."""
+        return self.learner.figures(self.within(state))
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return self.learner.restored(state, progress)
+
+
+@dataclass(frozen=True)
+class OnJoint(Around):
+    """Learns a model of layers as the pairwise model of all its units, whose theta is the same."""
+
+    learner: Learner
+
+    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+        """Begin where the learner begins."""
+        joint = _joint(model)
+        return model.replace(model.family.from_joint(super().start(joint, data, rng)))
+
+    def refusal(self, model: Any) -> str:
+        """Ask the learner."""
+        return super().refusal(_joint(model))
+
+    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare to learn with hidden units as columns that are always missing."""
+        return super().init(_joint(model), with_hidden(data, model.family.n_hidden), rng)
+
+    def equations(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that a fit solves, of all units as variables."""
+        return self.learner.equations(_joint(model), with_hidden(data, model.family.n_hidden), max_seconds)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the layers that have the joint form of a state."""
+        joint = _joint(model)
+        return model.replace(model.family.from_joint(super().fitted(joint, state)))
+
+
+def _joint(model: Model[Any]) -> Model[Any]:
+    if not LESSONS.name_for(model.family):
+        raise ArgumentError("a belief network is no exponential family over its units", "learn by `learner='stacking'`")
+    if any(layer.variables.real for layer in model.family.layers):
+        raise ArgumentError("real numbers have no list of values to sum over", "learn by `learner='minibatch'`")
+    kinds = {layer.kind for layer in model.family.layers}
+    if len(kinds) > 1 or any(layer.variables.scores is None for layer in model.family.layers):
+        named = ", ".join(layer.kind for layer in model.family.layers)
+        raise ArgumentError(
+            f"this learner takes hidden units that have the two values of the columns, not layers of {named} units",
+            "learn by `learner='minibatch'`",
+        )
+    return model.family.joint(model.theta)

@@ -1,0 +1,246 @@
+"""The contract every learner keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
+from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.errors import ArgumentError
+from gibbsian.learning.objectives.base import Equations
+from gibbsian.learning.optimizers import StepInfo
+from gibbsian.models.base import Family, Model
+from gibbsian.registry import Registry
+from gibbsian.settings import settings_of
+
+LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
+# Who binds a mixture to rows, for EM.
+BOUND = Registry("EM of classes", "gibbsian.learning", "BOUND")
+
+
+@dataclass(frozen=True)
+class LearnerState:
+    """A learner between two steps.
+
+    Parameters
+    ----------
+    problem : Any
+        What was made once from the model and the data (functions, samples' layout). Rebuilt on resume, never saved.
+    progress : Any
+        A dataclass of arrays and numbers with a field ``theta``: all that a checkpoint needs.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> learner = gb.learning.as_learner("mple")
+    >>> state = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data, np.random.default_rng(0))
+    >>> state, info = learner.step(state)
+    >>> state.progress.theta.shape
+    (3,)
+    """
+
+    problem: Any
+    progress: Any
+
+
+class Penalties(NamedTuple):
+    """What keeps the parameters of a learner small: strengths of L1 and L2, and a prior."""
+
+    l1: float | str = 0.0
+    l2: float = 0.0
+    log_prior: Any = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a penalty or a prior."""
+        return bool(self.l1 or self.l2 or self.log_prior is not None)
+
+
+class Learner:
+    """One step at a time, so that progress bars, checkpoints and early stops cost nothing.
+
+    Examples
+    --------
+    >>> from gibbsian.learning import LEARNERS, Learner
+    >>> all(isinstance(LEARNERS.create(name), Learner) for name in LEARNERS)
+    True
+    """
+
+    # Whether it learns mixtures.
+    learns_classes: ClassVar[bool] = False
+    # Whether rows on a cluster are counted there and come here, where they must fit.
+    counts_rows: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> Any:
+        """The objective that learning minimises; None where it minimises none."""
+        return None
+
+    @property
+    def penalties(self) -> Penalties:
+        """The penalties; none unless the learner has settings for them."""
+        return Penalties()
+
+    def equations(self, model: Any, data: Any, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that a fit solves, or refuse where it solves none."""
+        raise ArgumentError(
+            f"{getattr(self, 'registered_name', type(self).__name__)} solves no equations of which errors could be "
+            "taken",
+            "use `gibbsian.uncertainty.bootstrap`",
+        )
+
+    def refusal(self, model: Any) -> str:
+        """Say why the learner cannot learn a kind of model; the empty string where it can."""
+        return "learns no hidden classes" if has_classes(model) and not self.learns_classes else ""
+
+    def require_able(self, model: Model[Family]) -> None:
+        """Raise `ArgumentError` where the learner cannot learn a kind of model."""
+        if refusal := self.refusal(model):
+            raise ArgumentError(refusal, argument="learner", value=name_of(self))
+
+    def targets_in(self, data: Rows) -> np.ndarray | None:
+        """Return the numbers of the columns that are learned given the others; None where all are learned."""
+        targets = None if self.objective is None else self.objective.targets
+        return None if targets is None else data.places(targets, "targets")
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return where learning begins when nothing is said: hidden units must not all be alike."""
+        from gibbsian.learning.hidden import scattered
+
+        return scattered(model, rng) if model.n_hidden else model
+
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
+        """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
+        return max_iter
+
+    def at_most(self, epochs: int) -> Learner:
+        """Return the learner with no more than this number of epochs, where it has a number of its own."""
+        return self
+
+    def monitors(self, data: Any, held_out: Any) -> list[Any]:
+        """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
+        from gibbsian.learning.callbacks import Monitor
+
+        return [Monitor(lambda run: run.learner.figures(run.state))]
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what the learner measures after a step besides its `StepInfo`, by name."""
+        return {}
+
+    # Why it cannot learn from chunks, where that is a matter of mathematics.
+    why_all_rows: ClassVar[str] = ""
+    # Whether it learns models of real numbers.
+    takes_numbers: Any = False
+    # Whether it reads rows on disk as it goes.
+    reads_disk: ClassVar[bool] = False
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare to start from the model's parameters."""
+        raise NotImplementedError
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step."""
+        raise NotImplementedError
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it, given the one that learning started from."""
+        return model.replace(state.progress.theta)
+
+    def warning(self, state: LearnerState) -> str:
+        """Say what is wrong with the solution; the empty string when nothing is."""
+        return ""
+
+    def moments(self, model: Any, state: LearnerState) -> DataMoments | None:
+        """Return the moments of the data as the learner has filled their missing cells, where it knows them."""
+        return None
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return LearnerState(state.problem, progress)
+
+    def update(
+        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Learn from one chunk of rows as it arrives; `state` is what the call before returned, None for the first."""
+        self.require_chunks()
+        return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
+
+    def require_chunks(self) -> None:
+        """Raise `ArgumentError` unless rows may come in chunks."""
+        if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
+            raise self.needs_all_rows()
+
+    def by_chunks(self, batch_size: int) -> Learner:
+        """Return the learner that takes chunks of rows for this one, in minibatches of about this size."""
+        self.require_chunks()
+        return self
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
+        return None
+
+    def on_cluster(self) -> Learner:
+        """Return the learner as it takes rows on a cluster: most ask for nothing but sums."""
+        return self
+
+    def for_layers(self) -> Learner:
+        """Return the learner as it takes models of layers: by their joint form with all units as variables."""
+        from gibbsian.learning.around import OnJoint
+
+        return OnJoint(self)
+
+    def restarted(
+        self, state: LearnerState, model: Model[Family], data: Dataset, rng: np.random.Generator
+    ) -> LearnerState:
+        """Begin again from another model with the same data; a learner may keep what it has made of them."""
+        return self.init(model, data, rng)
+
+    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
+        """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
+        raise self.needs_all_rows()
+
+    def needs_all_rows(self) -> ArgumentError:
+        """Return the error that says so."""
+        return ArgumentError(f"needs all rows at once{self.why_all_rows}", argument="learner", value=name_of(self))
+
+
+def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settings: Any) -> Learner:
+    """Turn a registered name (with settings) or a learner object (which brings its own) into a learner.
+
+    Learners by epochs need their number (`epochs`) for the rate to fall, an object of its own number and `epochs` the
+    smaller one; others leave it to the run.
+
+    Examples
+    --------
+    >>> from gibbsian.learning import as_learner
+    >>> as_learner("mple", l2=0.1).l2
+    0.1
+    """
+    if isinstance(learner, str):
+        if epochs is not None and LEARNERS.trait(learner, "epochs", False):
+            settings["max_iter"] = epochs
+        known = settings_of(LEARNERS.factory(learner))
+        # a penalty of zero is none, also to a learner that has no penalties
+        return LEARNERS.create(learner, **{name: value for name, value in settings.items() if name in known or value})
+    if not isinstance(learner, Learner) or isinstance(learner, type):
+        raise ArgumentError(
+            f"must be one of {', '.join(LEARNERS)} or a learner object", argument="learner", value=learner
+        )
+    if given := [f"{name}={value}" for name, value in settings.items() if value]:
+        raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
+    return learner if epochs is None else learner.at_most(epochs)
+
+
+def name_of(learner: Learner) -> str:
+    """Return the registered name of a learner, or what it is where it has none."""
+    return getattr(learner, "registered_name", repr(learner))
+
+
+def has_classes(model: Model[Family]) -> bool:
+    """Say whether a model is a mixture, whose label no row shows."""
+    return bool(BOUND.name_for(model.family))

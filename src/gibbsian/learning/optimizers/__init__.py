@@ -1,0 +1,46 @@
+"""Ways to walk to the minimum of a function with a gradient.
+
+An optimiser is a pair ``init`` / ``step`` over a state made of plain arrays, so that a fit can be watched,
+checkpointed and resumed between any two steps. Those that can do without the value also ``move`` by a gradient alone
+(`GradientStep`). It knows nothing of models or data; depends on NumPy only.
+"""
+
+from gibbsian.learning.optimizers.adam import Adam
+from gibbsian.learning.optimizers.anderson import Anderson
+from gibbsian.learning.optimizers.ascent import Ascent
+from gibbsian.learning.optimizers.base import (
+    OPTIMIZERS,
+    Converged,
+    Failed,
+    GradientStep,
+    Optimizer,
+    OptimizerState,
+    Outcome,
+    Running,
+    StepInfo,
+    Stopped,
+)
+from gibbsian.learning.optimizers.lbfgs import LBFGS
+from gibbsian.learning.optimizers.newton import Newton
+from gibbsian.learning.optimizers.schedules import Decay
+from gibbsian.learning.optimizers.tied import Tied
+
+__all__ = [
+    "LBFGS",
+    "OPTIMIZERS",
+    "Adam",
+    "Anderson",
+    "Ascent",
+    "Converged",
+    "Decay",
+    "Failed",
+    "GradientStep",
+    "Newton",
+    "Optimizer",
+    "OptimizerState",
+    "Outcome",
+    "Running",
+    "StepInfo",
+    "Stopped",
+    "Tied",
+]

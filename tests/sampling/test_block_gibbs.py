@@ -1,0 +1,48 @@
+"""Block Gibbs chains of restricted machines."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gibbsian.errors import ArgumentError
+from gibbsian.inference import exact
+from gibbsian.sampling import BlockGibbs, draw_layers
+from layered_systems import PAIRS, all_values, log_likelihood, random_machine
+
+
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+def test_steps_keep_the_exact_distribution(rng, visible, hidden):
+    """Chains that start at the law stay there: moments within their errors."""
+    model = random_machine(visible, hidden, rng, 4, 3, scale=0.5)
+    engine = exact(model)
+    v, _ = engine.sample_layers(20_000, rng)
+    (moved,) = BlockGibbs().step(model, BlockGibbs().init(model, 20_000, rng, [v]), rng, 3)[0].values
+    h = model.hidden_means(moved)
+    found = model.family.statistics_of([moved, h])
+    rows = np.concatenate([moved, h, np.einsum("mi,mj->mij", moved, h).reshape(len(v), -1)], axis=1)
+    error = rows.std(axis=0) / np.sqrt(20_000)
+    assert (np.abs(found - engine.moments) < 4.5 * error + 1e-12).all()
+
+
+def test_draws_have_the_law(rng):
+    model = random_machine("binary", "spin", rng, 3, 2, scale=0.7)
+    v, h = draw_layers(model, 20_000, rng, n_chains=2000, burn_in=50, thin=20)
+    assert v.shape == (2000, 10, 3)
+    assert h.shape == (2000, 10, 2)
+    numbers = v.reshape(-1, 3) @ [1, 2, 4]
+    expected = np.exp(log_likelihood(model, all_values(model.visible)))
+    assert stats.chisquare(np.bincount(numbers.astype(int), minlength=8), 20_000 * expected).pvalue > 1e-3
+
+
+def test_same_seed_same_draws(rng):
+    model = random_machine("spin", "spin", rng)
+    first, second = (draw_layers(model, 10, 3, n_chains=5, burn_in=2) for _ in range(2))
+    assert all((a == b).all() for a, b in zip(first, second, strict=True))
+
+
+def test_bad_arguments_are_refused(rng):
+    model = random_machine("spin", "spin", rng)
+    with pytest.raises(ArgumentError, match="thin=0"):
+        draw_layers(model, 5, thin=0)
+    with pytest.raises(ArgumentError, match="values have shapes"):
+        draw_layers(model, 5, n_chains=5, states=np.ones((4, 5)))
