@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.learning.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.learning.preconditioners import _SHRUNK, preconditioning
 from gibbsian.storage.checkpoints import pack, unpack
-from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model_of
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, products_of_order, random_model_of
 
 OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
 CODINGS = {"spin": SPINS, "binary": BINARY}
@@ -26,7 +26,7 @@ def families(scores):
     return {
         "all pairs": gb.PairwiseFamily(complete, scores),
         "no biases": gb.PairwiseFamily(complete, scores, bias=False),
-        "triples": gb.ProductsFamily.of_order(4, 3, scores),
+        "triples": products_of_order(4, 3, scores),
     }
 
 

@@ -10,7 +10,7 @@ from gibbsian.learning import EM, StopRun, run
 from gibbsian.learning.bound_mixtures import bound
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.stages import Restarts
-from gibbsian.models import GaussianMixtureFamily, KMeansFamily
+from gibbsian.models import GaussianMixtureFamily, KMeansFamily, Model
 from gibbsian.rng import generator_of, generator_words
 
 
@@ -21,7 +21,7 @@ def data(rng):
 
 
 def fit(learner, data, callbacks=(), model=None):
-    model = KMeansFamily(5, 2).unfitted() if model is None else model
+    model = Model.zeros(KMeansFamily(5, 2)) if model is None else model
     return run(learner, model, data, 3, callbacks, max_iter=10**6, tol=0.0)
 
 
@@ -40,7 +40,7 @@ def test_the_best_start_is_kept(data):
 def test_starts_are_those_of_spawned_generators(data):
     rng = np.random.default_rng(3)
     alone = [
-        run(EM(), KMeansFamily(5, 2).unfitted(), data, child, max_iter=300, tol=0.0).trace.column("value")[-1]
+        run(EM(), Model.zeros(KMeansFamily(5, 2)), data, child, max_iter=300, tol=0.0).trace.column("value")[-1]
         for child in rng.spawn(4)
     ]
     trace = fit(Restarts(EM(), 4, max_iter=300, tol=0.0), data).trace
@@ -50,7 +50,7 @@ def test_starts_are_those_of_spawned_generators(data):
 def test_a_degenerate_start_is_kept_only_where_there_is_no_other(rng):
     """A class on one point has a likelihood without bound."""
     data = gb.Dataset.read(np.concatenate([np.zeros((3, 2)), rng.normal(size=(60, 2)) + 2]), coding="real")
-    model = GaussianMixtureFamily(2, 2, floor_share=1e-9).unfitted()
+    model = Model.zeros(GaussianMixtureFamily(2, 2, floor_share=1e-9))
     result = fit(Restarts(EM(), 12, tol=1e-8), data, model=model)
     trace = result.trace
     ends = np.array([trace.column("value")[trace.column("start") == start][-1] for start in range(12)])

@@ -33,7 +33,7 @@ from gibbsian.models.mixtures.base import (
     log_shares,
 )
 from gibbsian.models.mixtures.categorical import one_hot
-from gibbsian.models.mixtures.of_models import MixtureOfFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily, mixture_of
 from gibbsian.resources import PLAIN_PRODUCT, row_blocks
 from gibbsian.settings import choice
 
@@ -388,7 +388,7 @@ class BoundModels:
             points = self._points()
             labels = nearest(points, starting_points(points, weights, k, rng, placing))
         shares = ((1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k).T * weights
-        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), self.family.unfitted())
+        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), Model.zeros(self.family))
 
     def _points(self) -> Any:
         """Rows as points: numbers from their mean, labels one-hot."""
@@ -425,7 +425,7 @@ class BoundModels:
         empty = empty_classes(mass) & bool(old)
         found = [old[a] if empty[a] else self._fitted(model, a, shared) for a in range(len(mass))]
         models, log_partitions = zip(*found, strict=True)
-        return family.of(models, class_weights(mass), np.array(log_partitions))
+        return mixture_of(family, models, class_weights(mass), np.array(log_partitions))
 
     def _fitted(self, model: Model[Any], a: int, shared: Shared) -> tuple[Any, float]:
         """Return the model of a class, fitted to its rows, and log Z."""

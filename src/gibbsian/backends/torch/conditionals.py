@@ -34,8 +34,8 @@ def of_tables(family: Any, rows: Any) -> MatrixConditionals:
     """Bind rows of tables of pairs: a column for each value, as many for each variable as the largest has."""
     sizes, q = np.array(family.variables.sizes), max(family.variables.sizes)
     columns = [np.arange(i * q, i * q + size) for i, size in enumerate(sizes)]
-    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in family.scopes[: family.n_singles])])
-    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in family.scopes[family.n_singles :]]
+    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in family.scopes[: family.scopes.n_singles])])
+    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in family.scopes[family.scopes.n_singles :]]
     sources, targets = np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
     if rows.masked is not None:
         wide = np.zeros((len(rows.codes), len(sizes) * q), bool)

@@ -246,16 +246,16 @@ class QuadratureFamily(FamilyOfPotentials):
         return Given(family, np.arange(self.n_parameters), np.ones(self.n_parameters), constant, offset)
 
     # -- sums over nodes ----------------------------------------------------------------------------------------------
-    def discretised(self, theta: Floats) -> Model[TablesFamily]:
+    def to_tables(self, theta: Floats) -> Model[TablesFamily]:
         """Return the tables over the nodes, with the log-weights of the rule in those of single variables."""
-        entries = self.at_nodes.entries(theta)
+        entries = self.at_nodes.design @ theta
         weights = np.tile(self.variables.support.node_log_weights, len(self.variables))
         entries[: weights.size] += weights  # the tables of single variables come first
         return Model(self.at_nodes.tables, entries)
 
     def factors(self, theta: Floats) -> FactorGraph:
         """Return the tables over the nodes, which can also be evaluated at any numbers outside a region."""
-        tables = self.discretised(theta)
+        tables = self.to_tables(theta)
         factors = tables.family.factors(tables.theta)
         return QuadratureFactors(factors.cardinalities, factors.factors, self, theta)
 

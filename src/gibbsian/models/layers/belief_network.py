@@ -114,10 +114,6 @@ class BeliefNetworkFamily(LayeredFamily):
         """The restricted machine between the two highest layers."""
         return self.machines[-1]
 
-    def top_theta(self, theta: Tensor) -> Tensor:
-        """Return the parameters of `top`."""
-        return theta[self.n_parameters - self.top.n_parameters :]
-
     def draw_below(self, theta: Tensor, values: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """Return the values of all layers given those of the two highest, which come last."""
         drawn = list(values)

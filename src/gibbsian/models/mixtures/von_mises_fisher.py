@@ -44,6 +44,7 @@ from gibbsian.models.mixtures.base import (
     SphericalMixtureFamily,
     class_warning,
     class_weights,
+    draw_classes,
     empty_classes,
     log_shares,
     require_all_cells,
@@ -105,15 +106,15 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         "kappa": Plain((int, float, str)),
         "largest": NUMBER,
     }
-    parts = VonMisesFisherParts
-    mean_constraints: ClassVar[int] = 1
+    _parts = VonMisesFisherParts
+    _mean_constraints: ClassVar[int] = 1
 
     @property
-    def scale(self) -> float | str:
+    def _scale(self) -> float | str:
         """The concentration: given, ``"free"`` or ``"tied"``."""
         return self.kappa
 
-    def mean_directions(self, theta: Floats) -> Floats:
+    def _mean_directions(self, theta: Floats) -> Floats:
         """Return the tangents of the sphere at the means."""
         return tangents(list(self.split(theta).means))
 
@@ -153,7 +154,7 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
 
     def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Draw unit rows and their classes."""
-        parts, classes = self.split(theta), self.draw_classes(theta, n, rng)
+        parts, classes = self.split(theta), draw_classes(self.split(theta).weights, n, rng)
         rows = np.empty((n, self.n_columns))
         for a in range(self.n_components):
             of_class = np.flatnonzero(classes == a)
@@ -170,7 +171,7 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         means, lost = values / np.where(lengths > 0, lengths, 1.0)[:, None], lengths <= 0
         if lost.any():  # a sum of length zero has no direction: keep the last one, or begin with any
             means[lost] = np.eye(1, self.n_columns) if theta is None else self.split(theta).means[lost]
-        kappas = self.fitted_scales(lengths, mass, empty, theta, self._concentration)
+        kappas = self._fitted_scales(lengths, mass, empty, theta, self._concentration)
         return self.join(class_weights(mass, self.free_weights), means, kappas)
 
     def _concentration(self, length: Floats) -> Floats:
