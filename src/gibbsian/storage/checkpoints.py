@@ -182,7 +182,7 @@ def pack(progress: object, prefix: str = "progress") -> dict[str, np.ndarray]:
     return packed
 
 
-def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress", fixed: bool = True) -> Any:
+def unpack(template: object, arrays: dict[str, np.ndarray], prefix: str = "progress", fixed: bool = True) -> Any:
     """Rebuild from `pack` a structure like `template`, of its shapes where they are `fixed`.
 
     Examples
