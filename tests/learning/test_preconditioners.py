@@ -89,7 +89,7 @@ def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right
     data, mean = dataset_of(states, right.variables, law), law @ right.variables.scores_of(states)
     start = objective.preconditioner(independent(right.family, mean), data, mean, l2)
     centring = preconditioning(right.family).centred(mean)
-    sums = objective.slope_sums(right, data)
+    sums = objective.derivative_sums(right, data)
     metric = start.at(start.curvature.renewed(sums(right.theta)))
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
     for k, (i, j) in enumerate(right.family.graph.edges):
@@ -112,7 +112,7 @@ def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from
     states, law, _ = exact_law(near)
     data = dataset_of(states, near.variables, law)
     start = objective.preconditioner(near, data, mean, l2)
-    metric = start.at(start.curvature.renewed(objective.slope_sums(near, data)(near.theta)))
+    metric = start.at(start.curvature.renewed(objective.derivative_sums(near, data)(near.theta)))
     hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
     one, other = (preconditioning(near.family).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
     # of two variables in three others, and in the loss of one variable of two

@@ -17,7 +17,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.inference import exact
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.mixtures.base import ExponentialMixtureFamily, WeightedSample, draw_classes, log_shares
+from gibbsian.models.mixtures.base import ExponentialMixtureFamily, WeightedSample, draw_classes, log_class_weights
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
@@ -310,7 +310,7 @@ class MixtureOfAnswers(MixtureAnswers):
         """Return ``log P(x, class)`` of each distinct row and class, what is hidden or missing summed out."""
         weights, log_partitions, _ = self.model.parts
         scores = np.column_stack([component.log_evidence(data) for component in self.components]) - log_partitions
-        return (scores if self.is_real else np.minimum(scores, 0.0)) + log_shares(weights)
+        return (scores if self.is_real else np.minimum(scores, 0.0)) + log_class_weights(weights)
 
     def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
         return self.log_joint(rows_like(data, x))

@@ -37,7 +37,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import Array, Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.products import ProductsFamily
-from gibbsian.models.scopes import spread_over_edges
+from gibbsian.models.scopes import sum_over_edges
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
@@ -239,7 +239,7 @@ class CliquePlan(_CompiledPlan):
         graph, scopes = model.family.graph, model.family.scopes
         starts, members, tied = np.zeros(len(scopes) + 1, np.int64), np.empty(0, np.int64), False
         if isinstance(rule, IndependentNeighbours):
-            strengths = spread_over_edges(graph, scopes, model.family.log_odds(model.theta) / 2)
+            strengths = sum_over_edges(graph, scopes, model.family.log_odds(model.theta) / 2)
             starts, members, tied = independent_sets(graph, *scopes.csr, strengths)
         return cls(graph, rule, model.theta.size, tied, starts, members)
 

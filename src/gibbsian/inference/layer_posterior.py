@@ -37,10 +37,10 @@ class PartsOfRows(Protocol):
     def upward(self) -> tuple[Floats, Floats]:
         """Return the biases of the hidden units, and the weights from the shown ones."""
 
-    def slopes(self, v: Floats) -> tuple[Floats, Floats]:
+    def linear_form(self, v: Floats) -> tuple[Floats, Floats]:
         """Return what of each row's log-weight is linear in the last shown layer, and its derivative by each value."""
 
-    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
+    def gather(self, v: Floats, present: Floats, hidden: Floats, products: Floats) -> Floats:
         """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
 
 
@@ -67,7 +67,7 @@ class _Sums(NamedTuple):
 
     values: Floats
     evidence: Floats
-    shown: Floats
+    present: Floats
     hidden: Floats
     products: Floats
 
@@ -93,8 +93,8 @@ class LayerRows:
     @cached_property
     def _layers(self) -> list[tuple[Units, Slice]]:
         """The shown layers, and their units."""
-        shown = self.family.layers[:-1]
-        return list(zip(shown, spans(layer.n_units for layer in shown), strict=True))
+        below = self.family.layers[:-1]
+        return list(zip(below, spans(layer.n_units for layer in below), strict=True))
 
     @cached_property
     def _missing(self) -> Mask:
@@ -156,12 +156,13 @@ class LayerRows:
         parts = self.family.split(theta)
         for block, sums in self._sums(theta, weights):
             evidence[block] = sums.evidence
-            statistics += parts.gathered(sums.values, sums.shown, sums.hidden.sum(axis=0), sums.products)
+            statistics += parts.gather(sums.values, sums.present, sums.hidden.sum(axis=0), sums.products)
         return evidence, statistics
 
     def cell_probabilities(self, theta: Floats) -> Floats:
         """Return the probabilities of the values of all units, in the columns of the layers; means of real units."""
-        means = np.vstack([np.hstack([sums.shown, sums.hidden]) for _, sums in self._sums(theta, np.ones(len(self.x)))])
+        blocks = self._sums(theta, np.ones(len(self.x)))
+        means = np.vstack([np.hstack([sums.present, sums.hidden]) for _, sums in blocks])
         spins = np.concatenate([np.full(layer.width, layer.kind == "spin") for layer in self.family.layers])
         return np.where(spins, 0.5 * (1.0 + means), means)
 
@@ -178,13 +179,13 @@ class LayerRows:
         filled, hidden, joint = posterior @ self._states, means.sum(axis=1), self._states.T @ means.sum(axis=0)
         if self._over_hidden:
             filled, hidden, joint = hidden, filled, joint.T
-        shown, products = values * weights[block, None], values.T @ hidden
-        shown[:, self._missing], products[self._missing] = filled, joint
-        return _Sums(values, evidence, shown, hidden, products)
+        present, products = values * weights[block, None], values.T @ hidden
+        present[:, self._missing], products[self._missing] = filled, joint
+        return _Sums(values, evidence, present, hidden, products)
 
     def _log_weights(self, parts: PartsOfRows, values: Floats) -> tuple[Floats, Floats]:
         """Return the log-weights of rows and enumerated states, and the fields of the units that are summed out."""
-        (biases, weights), (constants, slopes), last = parts.upward(), parts.slopes(values), self._layers[-1][0]
+        (biases, weights), (constants, slopes), last = parts.upward(), parts.linear_form(values), self._layers[-1][0]
         constants = constants + last.log_measure(values[:, values.shape[1] - last.width :])
         summed_out, shape = self._sides[1], (len(values), len(self._states))
         # fields of the enumerated units from the row, of the others from the row, and couplings of both
@@ -200,10 +201,10 @@ class LayerRows:
 @POSTERIORS.register("layered")
 def split_layers(family: LayersOfRows, x: States, missing: Mask | None) -> Split:
     """Bind the rows whose missing units, or whose hidden units, have few states; refuse missing real cells."""
-    shown, mask = family.layers[:-1], np.zeros(x.shape, bool) if missing is None else missing
-    units, last = spans(layer.n_units for layer in shown), shown[-1]
+    below, mask = family.layers[:-1], np.zeros(x.shape, bool) if missing is None else missing
+    units, last = spans(layer.n_units for layer in below), below[-1]
     assert units[-1].stop == x.shape[1]  # deep machines have bounds alone
-    if any(layer.variables.real and mask[:, at].any() for layer, at in zip(shown, units, strict=True)):
+    if any(layer.variables.real and mask[:, at].any() for layer, at in zip(below, units, strict=True)):
         raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
     light, complete = np.ones(len(x), bool), ~mask.any(axis=1)
     if not last.variables.real and count_states(family.layers[-1:]) > MAX_STATES:

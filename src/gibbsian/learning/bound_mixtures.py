@@ -30,7 +30,7 @@ from gibbsian.models.mixtures.base import (
     class_warning,
     class_weights,
     empty_classes,
-    log_shares,
+    log_class_weights,
 )
 from gibbsian.models.mixtures.categorical import one_hot
 from gibbsian.models.mixtures.of_models import MixtureOfFamily, mixture_of
@@ -413,7 +413,7 @@ class BoundModels:
             self.components.log_densities(one, float(log_z), self.table)
             for one, log_z in zip(models, parts.log_partitions, strict=True)
         ]
-        shares = np.ascontiguousarray((np.column_stack(scores) + log_shares(parts.weights)).T, dtype=np.float64)
+        shares = np.ascontiguousarray((np.column_stack(scores) + log_class_weights(parts.weights)).T, dtype=np.float64)
         energy = (hard_assignment if self.hard else soft_assignment)(shares, self.rows.weights)
         return Shared(float(energy), _mass_of(shares), shares)
 

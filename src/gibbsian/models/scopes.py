@@ -19,7 +19,7 @@ from gibbsian.resources import require_memory
 Scope = tuple[int, ...]
 
 
-def spread_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: Floats) -> Floats:
+def sum_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: Floats) -> Floats:
     """Return for each edge the sum of the amounts of the scopes that contain both of its ends."""
     sizes = np.array([len(scope) for scope in scopes])
     keys = graph.edges @ [graph.n_nodes, 1]  # ascending, as the edges are

@@ -175,10 +175,10 @@ class MatrixConditionals:
                 found = tuple(part.cpu().numpy() for part in found)
             yield [found[:-1]], found[-1]
 
-    def slope_sums(self, theta: Any, loss: Any) -> Any:
-        """Return what `PairConditionals.slope_sums` does, of an array or a tensor there as such."""
+    def derivative_sums(self, theta: Any, loss: Any) -> Any:
+        """Return what `PairConditionals.derivative_sums` does, of an array or a tensor there as such."""
         if isinstance(theta, np.ndarray):
-            return self.slope_sums(self._device.put(theta, torch.float64), loss).cpu().numpy()
+            return self.derivative_sums(self._device.put(theta, torch.float64), loss).cpu().numpy()
         n, half = self._n_columns, self._gap / 2
         sums: Any = sum(products.double() for _, products in self._blocks(theta, loss.two, signed=False))
         return -2.0 * torch.cat([sums[-1:, :n], sums[:n, :n] / half]).T

@@ -215,7 +215,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
         indices = np.concatenate([bias, self.pairs.n_biases + self.coupling_of[entries]])
         return indices, (regressors * curvatures[:, [node]]).T @ regressors
 
-    def slope_sums(self, theta: Floats, loss: Loss) -> Floats:
+    def derivative_sums(self, theta: Floats, loss: Loss) -> Floats:
         """Return the sums over rows that update a dense preconditioner, in units of spins.
 
         Row u sums the derivatives of the loss of variable u, then these times each column.
@@ -227,7 +227,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
         >>> from gibbsian.models.conditionals import WeightedRows
         >>> rows = WeightedRows.of(np.array([[1, 1], [1, 0]]))
         >>> bound = gb.PairwiseFamily(gb.graphs.complete(2)).conditionals(rows)
-        >>> bound.slope_sums(np.zeros(3), Pseudolikelihood.loss).tolist()
+        >>> bound.derivative_sums(np.zeros(3), Pseudolikelihood.loss).tolist()
         [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
         """
         prepared, n, half = self.prepare(theta), self.pairs.graph.n_nodes, self.pairs.gap / 2

@@ -22,7 +22,7 @@ from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.scoped import Weights
 from gibbsian.models.families.span_basis import SpanBasis
-from gibbsian.models.file_parts import COUNT, Listed, PartsInFile, Plain, integers, reals
+from gibbsian.models.file_parts import COUNT, ListOf, PartsInFile, Plain, integers, reals
 from gibbsian.models.given import Given, cached_by_nodes
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes
@@ -96,7 +96,7 @@ class FullSpanFamily:
     registered_name: ClassVar[str]
     has_fast_transform: ClassVar[bool] = True
     parts_in_file: ClassVar[PartsInFile] = {
-        "cardinalities": Listed(COUNT, "all"),
+        "cardinalities": ListOf(COUNT, "all"),
         "n_hidden": Plain((int,), 0, size="hidden"),
         "indices": integers("parameters", low=1),
         "theta": reals("parameters"),
@@ -106,8 +106,8 @@ class FullSpanFamily:
     def __post_init__(self) -> None:
         functions = np.array(self.functions, dtype=np.int64)
         ordered, size = np.sort(functions, axis=None), self.basis.size
-        within = ordered.size == 0 or 0 < ordered[0] <= ordered[-1] < size
-        if functions.ndim != 1 or not within or (ordered[1:] == ordered[:-1]).any():
+        valid = ordered.size == 0 or 0 < ordered[0] <= ordered[-1] < size
+        if functions.ndim != 1 or not valid or (ordered[1:] == ordered[:-1]).any():
             raise ArgumentError(
                 f"must be different numbers from 1 to {size - 1}", "0 is the constant", argument="functions"
             )
@@ -257,7 +257,7 @@ class FullSpanFamily:
         require_memory(
             8.0 * size,
             f"{what} over {size:.3g} states",
-            "ask conditional(), pseudo_score() or model_.log_weights(), which need no table over all states",
+            "use conditional(), pseudo_score() or model_.log_weights(), which need no table over all states",
         )
         return aligned_zeros(size)
 
@@ -346,8 +346,8 @@ class FullSpanFamily:
         A function becomes its factor of the free variables, times the sign of its factor of the given ones.
         """
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place, basis, functions = self._without(fixed)
-        return Given.of_products(family, place, basis.values(functions, given_codes[None])[0])
+        family, target, basis, functions = self._without(fixed)
+        return Given.of_products(family, target, basis.values(functions, given_codes[None])[0])
 
     def given_rows(self, theta: Floats, nodes: Sequence[int] | Integers, codes: Codes) -> tuple[Self, Floats, Floats]:
         """Condition on the codes of many rows: return the family they share, and parameters and constant of each.
@@ -361,9 +361,9 @@ class FullSpanFamily:
         >>> rest.scopes, parameters.tolist(), constants.tolist()
         (((0,),), [[0.5], [-0.5]], [0.2, -0.2])
         """
-        family, place, basis, functions = self._without(tuple(nodes))
+        family, target, basis, functions = self._without(tuple(nodes))
         n_rows, width = len(codes), family.n_parameters + 1
-        columns = np.arange(n_rows)[:, None] * width + place + 1  # column 0 is the constant
+        columns = np.arange(n_rows)[:, None] * width + target + 1  # column 0 is the constant
         terms = theta * basis.values(functions, codes)
         sums = np.asarray(np.bincount(columns.ravel(), terms.ravel(), n_rows * width), np.float64)
         sums = sums.reshape(n_rows, width)
@@ -377,11 +377,11 @@ class FullSpanFamily:
         """
         rest = np.setdiff1d(np.arange(len(self.variables)), nodes)
         basis, parts = self.basis.restricted(self.functions, rest)
-        used, place = np.unique(parts, return_inverse=True)
+        used, target = np.unique(parts, return_inverse=True)
         functions = used[used > 0]  # without the constant, which comes first
         n_hidden = int(np.count_nonzero(rest >= len(self.variables) - self.n_hidden))
         family = type(self)(basis, functions, n_hidden)
-        return family, place.ravel() - (used.size - functions.size), *self.basis.restricted(self.functions, nodes)
+        return family, target.ravel() - (used.size - functions.size), *self.basis.restricted(self.functions, nodes)
 
 
 def from_log_weights(log_weights: Floats, variables: Variables) -> Model[FullSpanFamily]:

@@ -262,10 +262,10 @@ class PairwiseFamily:
     def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
         """Condition on the codes of some variables: couplings to them add to biases, so the others have biases."""
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place = self._without(fixed)
+        family, target = self._without(fixed)
         scores, (i, j) = np.ones(self.graph.n_nodes), self.graph.edges.T
         scores[list(fixed)] = self.layout.low + self.layout.gap * given_codes
-        return Given.of_products(family, place, self.layout.join(scores, scores[i] * scores[j]))
+        return Given.of_products(family, target, self.layout.join(scores, scores[i] * scores[j]))
 
     @cached_by_nodes
     def _without(self, nodes: Scope) -> tuple[Self, Integers]:

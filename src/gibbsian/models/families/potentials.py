@@ -24,7 +24,7 @@ from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.scoped import Weights
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.file_parts import SIZE, TEXT, Listed, PartsInFile, Plain, Record, integers, reals, refuse
+from gibbsian.models.file_parts import SIZE, TEXT, ListOf, PartsInFile, Plain, Record, integers, reals, reject
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scope, Scopes, numbered
@@ -348,8 +348,8 @@ class PotentialsFamily(FamilyOfPotentials):
     registered_name: ClassVar[str]
     parts_in_file: ClassVar[PartsInFile] = {
         "n_variables": SIZE,
-        "labels": Listed(
-            Record({"potential": TEXT, "scope": Listed(Plain((int,), 0)), "number": TEXT}), size="parameters"
+        "labels": ListOf(
+            Record({"potential": TEXT, "scope": ListOf(Plain((int,), 0)), "number": TEXT}), size="parameters"
         ),
         "indptr": integers("ends"),
         "members": integers("members", below="all"),
@@ -464,7 +464,7 @@ class PotentialsFamily(FamilyOfPotentials):
         written = cast("list[WrittenLabel]", parts.plain["labels"])
         labels = tuple(Label(each["potential"], tuple(each["scope"]), each["number"]) for each in written)
         if any(i >= len(variables) for label in labels for i in label.scope):
-            refuse("labels", "names variables that are not there")
+            reject("labels", "names variables that are not there")
         tables, arrays = TablesFamily.from_parts(parts, variables), parts.arrays
         cells = arrays["values"], (arrays["entries"], arrays["columns"])
         return cls(tables, csr_array(cells, shape=(tables.n_parameters, len(labels))), labels)
@@ -530,9 +530,9 @@ class PotentialsFamily(FamilyOfPotentials):
         """Condition on the codes of some variables: parameters stay, but tables and the family depend on the codes."""
         from scipy.sparse import csr_array
 
-        tables, place, _, constant, _ = self.tables.given(nodes, codes)
-        free, size = np.flatnonzero(place >= 0), self.n_parameters
-        pick = csr_array((np.ones(free.size), (place[free], free)), shape=(tables.n_parameters, place.size))
+        tables, target, _, constant, _ = self.tables.given(nodes, codes)
+        free, size = np.flatnonzero(target >= 0), self.n_parameters
+        pick = csr_array((np.ones(free.size), (target[free], free)), shape=(tables.n_parameters, target.size))
         new = {old: i for i, old in enumerate(np.setdiff1d(np.arange(len(self.variables)), nodes).tolist())}
         labels = (label._replace(scope=tuple(new[i] for i in label.scope if i in new)) for label in self.labels)
         family = PotentialsFamily(tables, pick @ self.design, tuple(labels))

@@ -272,12 +272,12 @@ class ProductsFamily(ScopedFamily):
     def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
         """Condition on the codes of some variables: each product keeps its free ones, times the given scores."""
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place = self._without(fixed)
+        family, target = self._without(fixed)
         scores = np.ones(self.scopes.n_variables)
         scores[list(fixed)] = self.variables.padded_levels[list(fixed), given_codes]
         indptr, members = self.scopes.csr
         factors = np.multiply.reduceat(scores[members], indptr[:-1]) if self.n_parameters else np.ones(0)
-        return Given.of_products(family, place, factors)
+        return Given.of_products(family, target, factors)
 
 
 def _require_entries(n_entries: float, scope: Scope, what: str) -> None:

@@ -103,7 +103,7 @@ class TablesFamily(ScopedFamily):
     # -- layout of theta ----------------------------------------------------------------------------------------------
     @cached_property
     def layout(self) -> TableLayout:
-        """Where the entries of the tables are in theta."""
+        """The indices of the entries of the tables in theta."""
         return TableLayout(self.scopes, self.variables.sizes)
 
     @property
@@ -236,15 +236,15 @@ class TablesFamily(ScopedFamily):
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
         family, index = self._without(fixed)
         code_of = dict(zip(fixed, given_codes.tolist(), strict=True))
-        place, constant = np.full(self.n_parameters, -1), np.zeros(self.n_parameters)
+        target, constant = np.full(self.n_parameters, -1), np.zeros(self.n_parameters)
         targets = family.tables(np.arange(family.n_parameters))
-        for scope, target, one, c in zip(self.scopes, self.tables(place), self.tables(constant), index, strict=True):
+        for scope, table, one, c in zip(self.scopes, self.tables(target), self.tables(constant), index, strict=True):
             part = tuple(code_of.get(i, slice(None)) for i in scope)
             if c < 0:
                 one[part] = 1.0
             else:
-                target[part] = targets[c]
-        return Given(family, place, (place >= 0).astype(np.float64), constant)
+                table[part] = targets[c]
+        return Given(family, target, (target >= 0).astype(np.float64), constant)
 
 
 def is_potts(family: object) -> TypeIs[TablesFamily]:
@@ -286,7 +286,7 @@ def coupling_norms(model: Model[TablesFamily], apc: bool = False) -> Floats:
 
 
 class TableLayout:
-    """Where the entries of tables are in theta: one table after the other, each in C order.
+    """The indices of the entries of tables in theta: one table after the other, each in C order.
 
     Parameters
     ----------

@@ -31,16 +31,16 @@ class ConditionalParts(NamedTuple):
         """Return the biases of the hidden units, and the weights from inputs and outputs."""
         return self.hidden, np.concatenate([self.inward, self.outward])
 
-    def slopes(self, v: Floats) -> tuple[Floats, Floats]:
+    def linear_form(self, v: Floats) -> tuple[Floats, Floats]:
         """Return the log-weight of each row without hidden units, and its derivative by each output (0 by an input)."""
         x, y = np.split(v, [len(self.direct)], axis=1)
         fields = self.outputs + x @ self.direct
         return np.einsum("mk,mk->m", fields, y), np.hstack([np.zeros_like(x), fields])
 
-    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
+    def gather(self, v: Floats, present: Floats, hidden: Floats, products: Floats) -> Floats:
         """Return statistics from weighted expected values of each row, and sums over rows of h and ``(x, y) h^T``."""
         n = len(self.direct)
-        y = shown[:, n:]
+        y = present[:, n:]
         return np.concatenate([y.sum(axis=0), hidden, (v[:, :n].T @ y).ravel(), products.ravel()])
 
 
@@ -84,7 +84,7 @@ class ConditionalFamily(LayeredFamily):
         """Return the parameters by their kinds: views of theta."""
         return ConditionalParts(*self._arrays(theta))
 
-    def scattered(self, data: RowsInMemory, rng: np.random.Generator) -> Floats:
+    def random_init(self, data: RowsInMemory, rng: np.random.Generator) -> Floats:
         """Return initial parameters: zeros, and random weights of the hidden units on the scales of the inputs."""
         (inputs, outputs, hidden), theta = self.layers, np.zeros(self.n_parameters)
         parts, n = self.split(theta), inputs.n_units
@@ -108,7 +108,7 @@ class ConditionalFamily(LayeredFamily):
         """Return ``log P(y | x) + log Z(x)`` of rows of values, inputs and outputs, the hidden units summed out."""
         parts = self.split(theta)
         biases, weights = parts.upward()
-        return self.layers[2].log_normaliser(v @ weights + biases) + parts.slopes(v)[0]
+        return self.layers[2].log_normaliser(v @ weights + biases) + parts.linear_form(v)[0]
 
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``log P(y, h | x) + log Z(x)`` of complete rows."""
@@ -116,11 +116,11 @@ class ConditionalFamily(LayeredFamily):
         v = np.hstack([inputs, outputs])
         biases, weights = parts.upward()
         products: Floats = np.einsum("mk,mk->m", v @ weights + biases, hidden)
-        return products + parts.slopes(v)[0]
+        return products + parts.linear_form(v)[0]
 
-    def output_probabilities(self, theta: Floats, x: Floats, listed: Codes) -> Floats:
-        """Return the probability of each of all states of the outputs, which are listed, for each row of inputs."""
-        values = self.layers[1].encode(listed)
+    def output_probabilities(self, theta: Floats, x: Floats, enumerated: Codes) -> Floats:
+        """Return the probability of each of all states of the outputs, which are enumerated, for each row of inputs."""
+        values = self.layers[1].encode(enumerated)
         rows = (np.hstack([x, np.tile(row, (len(x), 1))]) for row in values)
         probabilities: Floats = softmax(np.column_stack([self.log_evidence(theta, row) for row in rows]), axis=1)
         return probabilities

@@ -23,7 +23,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Family, Layered, Model, Parts, StackParts, Units, fields_alone
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.file_parts import Listed, NumericArray, PartsInFile
+from gibbsian.models.file_parts import ListOf, NumericArray, PartsInFile
 from gibbsian.models.interactions import Interactions, between_layers
 from gibbsian.models.ising import is_ising
 from gibbsian.models.layers.units import (
@@ -58,7 +58,7 @@ class LayeredFamily(ABC):
 
     registered_name: ClassVar[str] = "layered"
     parts_in_file: ClassVar[PartsInFile] = {
-        "layers": Listed(LAYER),
+        "layers": ListOf(LAYER),
         "theta": NumericArray(("parameters",), ("float64", "float32")),
     }
 
@@ -375,16 +375,16 @@ class StackFamily(LayeredFamily):
             weights.append(deviation * rng.standard_normal((lower.width, upper.width)))
         return joined([*biases, *weights])
 
-    def rescaled(self, theta: Floats, centres: Floats, spreads: Floats) -> Model[StackFamily]:
-        """Return the machine over ``v = centres + spreads u`` of one over real numbers u.
+    def rescaled(self, theta: Floats, centres: Floats, scales: Floats) -> Model[StackFamily]:
+        """Return the machine over ``v = centres + scales u`` of one over real numbers u.
 
         Log-weights agree up to a constant when the deviations are ``s sigma``, the weights ``W / s``, the visible
         biases ``b / s + m / (s sigma)^2`` and those of the lowest hidden layer ``c - W^T m / s``.
         """
-        deviations = spreads * np.asarray(cast("GaussianUnits", self.layers[0]).deviations)
+        deviations = scales * np.asarray(cast("GaussianUnits", self.layers[0]).deviations)
         (first, second, *others), (lowest, *above) = self.split(theta)
-        lowest = lowest / spreads[:, None]
-        biases = [first / spreads + centres / deviations**2, second - centres @ lowest, *others]
+        lowest = lowest / scales[:, None]
+        biases = [first / scales + centres / deviations**2, second - centres @ lowest, *others]
         layers = (GaussianUnits(len(deviations), tuple(deviations)), *self.layers[1:])
         return Model(StackFamily(layers), joined([*biases, lowest, *above]).astype(theta.dtype))
 
@@ -450,7 +450,7 @@ class StackFamily(LayeredFamily):
         return self
 
     def draw_below(self, theta: Floats, values: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """Return the values: a stack has no layers below its top."""
+        """Return the values: all layers belong to the top."""
         return list(values)
 
 

@@ -21,7 +21,7 @@ from gibbsian.backends.device import layer_kernels, library_of
 from gibbsian.domain import MOST_VALUES
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Units
-from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, Listed, Plain, Record
+from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, ListOf, Plain, Record
 from gibbsian.models.rows import PartitionedRows, RowsInMemory
 from gibbsian.models.variables import Variables
 from gibbsian.resources import spans
@@ -402,8 +402,8 @@ LAYER = Record(
     {
         "kind": TEXT,
         "n_units": COUNT,
-        "sizes": Listed(Plain((int,), 1, MOST_VALUES), optional=True),
-        "deviations": Listed(POSITIVE, optional=True),
+        "sizes": ListOf(Plain((int,), 1, MOST_VALUES), optional=True),
+        "deviations": ListOf(POSITIVE, optional=True),
     }
 )
 

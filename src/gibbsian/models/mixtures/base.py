@@ -346,7 +346,7 @@ def draw_classes(weights: Floats, n: int, rng: np.random.Generator) -> Integers:
     return rng.choice(len(weights), size=n, p=weights / weights.sum())
 
 
-def log_shares(weights: Floats) -> Floats:
+def log_class_weights(weights: Floats) -> Floats:
     """Return the logarithms, minus infinity for a class of weight zero."""
     with np.errstate(divide="ignore"):
         return np.log(weights)

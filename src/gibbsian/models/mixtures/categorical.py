@@ -1,6 +1,6 @@
 """Latent classes: columns of labels that are independent within a class. S(x) is the row written one-hot.
 
-A missing cell has no entry, which sums it out because columns are independent.
+A missing cell is left out of the one-hot row, which sums it out because columns are independent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gibbsian.arrays import Codes, Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import FAMILIES, Parts
-from gibbsian.models.file_parts import COUNT, NumericArray, PartsInFile, reals, refuse
+from gibbsian.models.file_parts import COUNT, NumericArray, PartsInFile, reals, reject
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixtures.base import (
     ExponentialMixtureFamily,
@@ -25,7 +25,7 @@ from gibbsian.models.mixtures.base import (
     class_weights,
     draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
     tangents,
 )
 from gibbsian.models.rows import PartitionedRows, RowsInMemory
@@ -131,7 +131,7 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
         """Return the log-probabilities and log-weights; a value never seen counts as all but impossible."""
         weights, probabilities = self.split(theta)
-        return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_shares(weights)
+        return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_class_weights(weights)
 
     def peak(self, eta: Floats) -> Codes:
         """Return the most probable row under each row of natural parameters: column by column."""
@@ -173,7 +173,7 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
         """Build the family from what a file keeps."""
         smoothing = np.asarray(parts.arrays["smoothing"], dtype=np.float64)
         if len(smoothing) != sum(variables.sizes):
-            refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(smoothing)}")
+            reject("coding", f"has {sum(variables.sizes)} values, but the model {len(smoothing)}")
         return cls(cast("int", parts.plain["n_components"]), variables, smoothing)
 
 

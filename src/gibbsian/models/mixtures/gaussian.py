@@ -26,7 +26,7 @@ from gibbsian.models.mixtures.base import (
     class_weights,
     draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
 )
 
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # arbitrary
@@ -134,7 +134,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
         weights, means, variances = self.split(theta)
         precisions = 1.0 / variances
         eta = [means * precisions[:, None], -precisions / 2.0]
-        offsets, logs = log_shares(weights), np.log(2 * np.pi * variances) / 2.0
+        offsets, logs = log_class_weights(weights), np.log(2 * np.pi * variances) / 2.0
         if by_cell:
             eta.append(-np.square(means) * precisions[:, None] / 2.0 - logs[:, None])
             return np.column_stack(eta), offsets

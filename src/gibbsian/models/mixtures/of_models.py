@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.base import FAMILIES, Family, Model, Parts
 from gibbsian.models.file_parts import MOST, PartsInFile, Plain, reals
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.mixtures.base import MixtureFamily, log_shares
+from gibbsian.models.mixtures.base import MixtureFamily, log_class_weights
 from gibbsian.models.variables import Variables
 
 
@@ -98,7 +98,7 @@ class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
             raise ArgumentError("a mixture of models has no closed form of what is hidden", "ask `answers_about`")
         weights, log_partitions, _ = self.split(theta)
         logs = [model.log_weights(x) for model in self.models_at(theta)]
-        return np.column_stack(logs) - log_partitions + log_shares(weights)
+        return np.column_stack(logs) - log_partitions + log_class_weights(weights)
 
     # -- files --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> Parts:

@@ -46,7 +46,7 @@ from gibbsian.models.mixtures.base import (
     class_weights,
     draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
     require_all_cells,
     tangents,
 )
@@ -140,12 +140,12 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         """Return eta = kappa m and the offsets, for densities by area."""
         weights, means, concentrations = self.split(theta)
         normaliser = bessel(concentrations, self.n_columns).log_partition + log_sphere_area(self.n_columns)
-        return concentrations[:, None] * means, log_shares(weights) - normaliser
+        return concentrations[:, None] * means, log_class_weights(weights) - normaliser
 
     def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return ``log P(x, class)``; for a row without direction that is ``log P(class)``."""
         scores = super().log_joint(theta, x, mask)
-        scores[without_direction(x)] = log_shares(self.split(theta).weights)
+        scores[without_direction(x)] = log_class_weights(self.split(theta).weights)
         return scores
 
     def peak(self, eta: Floats) -> Floats:
@@ -332,14 +332,14 @@ def _debye_polynomials() -> tuple[Floats, Floats]:
     u = [[Fraction(1)] + [Fraction(0)] * (width + 2)]
     q = [[Fraction(0)] * (width + 3)]
     for _ in range(TERMS):
-        old, new, slope = u[-1], [Fraction(0)] * (width + 3), [Fraction(0)] * (width + 3)
+        old, new, derivative = u[-1], [Fraction(0)] * (width + 3), [Fraction(0)] * (width + 3)
         for j, c in enumerate(old[:width]):
             if c:
                 new[j + 1] += c * Fraction(j, 2) + c / (8 * (j + 1))
                 new[j + 3] -= c * Fraction(j, 2) + 5 * c / (8 * (j + 3))
-                slope[j + 1] -= c * (Fraction(1, 2) + j)
+                derivative[j + 1] -= c * (Fraction(1, 2) + j)
         u.append(new)
-        q.append(slope)
+        q.append(derivative)
     return np.array(u, dtype=np.float64), np.array(q, dtype=np.float64)
 
 
