@@ -137,7 +137,7 @@ class Checked(Around):
         outcome = outcome_of(info, now.n_steps, MAX_ROUNDS if now.stage else None, self.tol)
         if isinstance(outcome, Running):
             return LearnerState(problem, now), continuing(info, details)
-        info = info._replace(outcome=outcome, details=details)
+        info = info._replace(outcome=outcome, metrics=details)
         model = learner.fitted(problem.model, LearnerState(inner.problem, inner.progress))
         report = self._check(model, problem.data)
         now = replace(now, ended=True, status="unknown" if report is None else report.status)

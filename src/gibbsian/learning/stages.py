@@ -114,7 +114,7 @@ class Staged(Around):
 
 def continuing(info: StepInfo, details: dict[str, float]) -> StepInfo:
     """Return a step after which the fit continues, whatever the inner learner said of it."""
-    return info._replace(noise=0.0, outcome=Running(), details={**info.details, **details})
+    return info._replace(noise=0.0, outcome=Running(), metrics={**info.metrics, **details})
 
 
 # -- several starts ---------------------------------------------------------------------------------------------------
