@@ -115,7 +115,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         >>> gb.GaussianMachine.check_learner("cd")
         Traceback (most recent call last):
             ...
-        gibbsian.errors.ArgumentError: learner='cd' does not learn a GaussianMachine: use one of auto, graphical-lasso, mle
+        gibbsian.errors.ArgumentError: learner='cd' does not learn a GaussianMachine: use one of auto, ...
         """
         if name not in ("auto", *cls.learners):
             known = ", ".join(("auto", *sorted(cls.learners)))
