@@ -28,14 +28,14 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learning.base import LEARNERS, Learner, as_learner, name_of
+from gibbsian.learning.base import LEARNERS, Fit, Learner, OldFit, as_learner, name_of
 from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learning.objectives.priors import natural_penalties
-from gibbsian.learning.optimizers import Failed
+from gibbsian.learning.optimizers import Failed, StepInfo
 from gibbsian.learning.result import FitResult, Trace
 from gibbsian.learning.run import run
 from gibbsian.learning.verdict import warn_untrained
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if
 from gibbsian.storage.checkpoints import as_checkpoint
@@ -83,6 +83,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
+    # Names of the learners that learn this model; objects bring their own settings and say themselves what they need.
+    learners: ClassVar[tuple[str, ...]] = ()
     # What ``learner="auto"`` is where nothing has to be chosen; the empty string where model and data decide.
     auto_learner: ClassVar[str] = ""
 
@@ -96,6 +98,29 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         """The learner that was asked for, by name or as an object."""
         is_auto = isinstance(self.learner, str) and self.learner == "auto"
         return self.auto_learner if is_auto and self.auto_learner else self.learner
+
+    def _check_settings(self) -> None:
+        """Refuse settings that cannot be, before anything is read."""
+        check(self)
+        if self.learners and isinstance(self.learner, str):
+            self.check_learner(self.learner)
+
+    @classmethod
+    def check_learner(cls, name: str) -> None:
+        """Refuse the name of a learner that does not learn this model.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.GaussianMachine.check_learner("cd")
+        Traceback (most recent call last):
+            ...
+        gibbsian.errors.ArgumentError: learner='cd' does not learn a GaussianMachine: use one of auto, ...
+        """
+        if name not in ("auto", *cls.learners):
+            known = ", ".join(("auto", *sorted(cls.learners)))
+            reason = f"does not learn a {cls.__name__}" if name in LEARNERS else "is not known"
+            raise ArgumentError(reason, f"use one of {known}", argument="learner", value=name)
 
     # -- what a family says -------------------------------------------------------------------------------------------
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
@@ -168,7 +193,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
         'yes/no'
         """
-        check(self)
+        self._check_settings()
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
             self._frame_of_fit = empty_frame(X, data.names)
@@ -235,7 +260,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         >>> bm.result_.reason
         'learned from 232 rows in 4 chunks'
         """
-        check(self)
+        self._check_settings()
         first = not self._is_fitted
         if is_on_disk(X):
             raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")
@@ -248,17 +273,16 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             learner = self._chunk_learner(start, data)
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
-            state, info = learner.update(before, start, shown, rng)
+            fit = learner.bind_chunk(start, shown)
+            state, info = fit.step(_begun(fit, rng) if before is None else fit.carry(before))
             if isinstance(info.outcome, Failed):
                 raise ArgumentError(info.outcome.reason, info.outcome.hint)
-            result = self._chunk_result(learner, learner.fitted(start, state), state, info, data, shown)
+            result = self._chunk_result(learner, fit.model(state), info, data, shown)
             self._set_fitted(result, data.coding, data.names if first else self.names_)
             self._state = state
         return self
 
-    def _chunk_result(
-        self, learner: Learner, model: Any, state: Any, info: Any, data: Dataset, shown: Any
-    ) -> FitResult:
+    def _chunk_result(self, learner: Learner, model: Any, info: StepInfo, data: Dataset, shown: Any) -> FitResult:
         """Return the result of one chunk more, after what was learned before."""
         before = self.result_ if self._is_fitted else FitResult(model, Trace(), False, "", {})
         earlier, story, moments = before.provenance, self._provenance(learner, data), self._moments(model, shown)
@@ -266,17 +290,16 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             moments = before.moments + moments
         goes_on = self._one_trace or "chunks" in earlier
         trace = Trace(list(before.trace.rows), before.trace.details) if goes_on else Trace()
-        trace.add(len(trace) + 1, info, float("nan"))
+        own = info._replace(metrics={name: x for name, x in info.metrics.items() if name in before.trace.details})
+        trace.add(len(trace) + 1, own, float("nan"))
         n_rows, n_chunks = earlier.get("rows", 0) + data.n_rows, earlier.get("chunks", 0) + 1
         after_fit = bool(earlier) and (earlier.get("after_fit", False) or "chunks" not in earlier)
         reason = f"learned from {n_rows} rows in {n_chunks} chunk{'s' * (n_chunks != 1)}" + " after a fit" * after_fit
         story["missing_cells"] += earlier.get("missing_cells", 0)
         story |= {"rows": n_rows, "chunks": n_chunks, "after_fit": after_fit}
-        figures = learner.figures(state).items()
-        history = {name: np.append(before.history.get(name, ()), value) for name, value in figures}
+        history = {name: np.append(before.history.get(name, ()), value) for name, value in info.metrics.items()}
         penalised = any(story.get(name) for name in ("l1", "l2", "log_prior"))
-        warning = learner.warning(state)
-        return FitResult(model, trace, False, reason, story, moments, penalised, history=history, warning=warning)
+        return FitResult(model, trace, False, reason, story, moments, penalised, history=history, warning=info.warning)
 
     def _all_callbacks(self) -> list[Any]:
         """Return what happens beside learning: the user's callbacks, lines, the checkpoint, Ctrl-C."""
@@ -327,3 +350,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+
+def _begun(fit: Fit[Any], rng: np.random.Generator) -> Any:
+    """Bridge: return the state before the first step."""
+    return (fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng)))[0]
