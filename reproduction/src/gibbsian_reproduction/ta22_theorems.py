@@ -7,8 +7,7 @@ import numpy as np
 from gibbsian.learning.span_base import SpanPoint, refreshed
 from gibbsian.learning.span_greedy import apply_move, best_move
 from gibbsian.learning.span_problem import SpanProblem
-from gibbsian.models import SpanBasis, Variables
-from gibbsian.models.families.full_span import from_log_weights
+from gibbsian.models import SpanBasis, Variables, from_log_weights
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import dense_theta, stacked
