@@ -17,7 +17,7 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import gibbs as kernels
-from gibbsian.backends.numba.spin_lanes import LANES, MARGIN
+from gibbsian.backends.numba.vectors import LANES, MARGIN
 from gibbsian.backends.parallel import in_slices, kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph

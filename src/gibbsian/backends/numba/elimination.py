@@ -15,7 +15,7 @@ precision.
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import fast_exp
+from gibbsian.backends.numba.math import fast_exp
 from gibbsian.backends.numba.enumeration import fold_moments, largest
 
 MAX_BITS = 62

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 
 _ROUNDING = 1e-9  # more than what products of a few thousand columns lose
 _IN_LANES = VECTOR_MATH | {"reassoc"}  # sums too

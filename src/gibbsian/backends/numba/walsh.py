@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
+from gibbsian.backends.numba.vectors import VECTOR_BYTES, Lanes
 from gibbsian.backends.parallel import in_slices
 
 ALIGNMENT = 64
