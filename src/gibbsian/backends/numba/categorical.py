@@ -19,7 +19,7 @@ def draw_value(weights, n, uniform):
     The largest log-weight is taken off first, so that they may be of any size. Sums are made twice, since a search that
     ends where the value is found is mispredicted at nearly every draw.
     """
-    exponentials(weights, n)
+    exponentials(weights, n)  # type: ignore[call-arg]
     n_values, total = np.uint64(n), 0.0  # unsigned: no index counts from the end
     for a in range(n_values):
         total += weights[a]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.math import exponentiate
+from gibbsian.backends.numba.math import relative_exp
 from gibbsian.backends.parallel import in_slices
 
 N_BLOCKS = 64
@@ -169,7 +169,7 @@ def _fill_sums(first, stop, n_blocks, biases, couplings, n_high, energies, refer
     for block in range(first, stop):
         for a in range(block * masses.size // n_blocks, (block + 1) * masses.size // n_blocks):
             _fill_row(row, a, biases, couplings, n_high, energies, fields)
-            exponentiate(row, reference)
+            relative_exp(row, reference)
             for b in range(row.size):
                 low_tables[block, b] += row[b]
             masses[a] = fold_moments(row, row_moments)
@@ -209,7 +209,7 @@ def row_log_weights(a, biases, couplings, n_high, energies):
 def _fill_columns(first, stop, n_blocks, rows, starts, uniforms, biases, couplings, n_high, energies, columns):
     for g in range(first * rows.size // n_blocks, stop * rows.size // n_blocks):
         cumulative = row_log_weights(rows[g], biases, couplings, n_high, energies)
-        exponentiate(cumulative, largest(cumulative))
+        relative_exp(cumulative, largest(cumulative))
         for b in range(1, cumulative.size):
             cumulative[b] += cumulative[b - 1]
         for m in range(starts[g], starts[g + 1]):

@@ -103,7 +103,7 @@ def fast_exp2(x):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
-def exponentiate(x, reference):
+def relative_exp(x, reference):
     """Turn log-weights into weights relative to `reference`, in place."""
     for k in range(x.size):
         x[k] = fast_exp(x[k] - reference)

@@ -123,7 +123,7 @@ class Lanes:
         return self.builder.fpext(number, ir.DoubleType()) if self.bytes == 4 else number
 
 
-# -- spins in lanes ------------------------------------------------------------------------------------------------------
+# -- spins in lanes ------------------------------------------------------------------------------------------------
 def _vector(element, lanes=LANES):
     return ir.VectorType(element, lanes)
 
@@ -283,7 +283,7 @@ def update_sites(typingctx, x, n, words, hold, biases, offsets, starts, weights,
     return _RESULT(x, n, words, hold, biases, offsets, starts, weights, scale, margin), generate
 
 
-# -- numbers in lanes --------------------------------------------------------------------------------------------------
+# -- numbers in lanes ----------------------------------------------------------------------------------------------
 @intrinsic
 def sum_rows(typingctx, table, codes, bases, others, strides, entry, position, n_others, n_vectors, row):
     """Fill a row with a sum of rows of a table: one that is given, and one for the code of each other variable.
