@@ -207,8 +207,8 @@ def to_nearest(products, offsets, scale, unsure, rows, weights, labels, others, 
     good within what rounding may have done are compared by their distances. A row stays where a mean is only as near as
     its own.
     """
-    longest = math.sqrt(-2.0 * offsets.min())
-    unit = _SINGLE_UNIT * (rows.shape[1] + 4)
+    lengths, unit = np.sqrt(-2.0 * offsets), _SINGLE_UNIT * (rows.shape[1] + 4)
+    longest = lengths.max()
     highest, second = np.empty(_CHUNK, np.float32), np.empty(_CHUNK, np.float32)
     near = np.empty(_CHUNK, np.int32)
     for start in range(0, unsure.size, _CHUNK):
@@ -220,18 +220,20 @@ def to_nearest(products, offsets, scale, unsure, rows, weights, labels, others, 
             i = unsure[start + m]
             a, gap = labels[i], np.float64(highest[m]) - np.float64(second[m])
             least = _distance(rows[i], means[a])
-            error = unit * (longest * (2.0 * longest + scale * math.sqrt(least)) + _SMALLEST_SINGLE)
+            distance = scale * math.sqrt(least)
+            reach = min(longest, 2.0 * lengths[a] + 4.0 * distance)  # longer means are farther, whatever is rounded
+            error = unit * (reach * (2.0 * reach + distance) + _SMALLEST_SINGLE)
             sure = near[m] == a and gap > 2.0 * error
             if not sure:
                 for b in range(offsets.size):
                     if products[b, start + m] + offsets[b] >= highest[m] - 2.0 * error:
-                        distance = _distance(rows[i], means[b])
-                        if distance < least:
-                            a, least = b, distance
+                        square = _distance(rows[i], means[b])
+                        if square < least:
+                            a, least = b, square
                 labels[i] = a
             mass[a] += weights[i]
             squares[a] += weights[i] * least
             _add_row(weights[i], rows[i], sums[a])
             # squared distances are differences of scores, which may have lost most digits
-            bound = (1.0 - _ROUNDING) * least + (2.0 * gap - 4.0 * error) / scale**2
+            bound = (1.0 - _ROUNDING) * least + (2.0 * (1.0 - 16.0 * unit) * gap - 4.0 * error) / scale**2
             others[i] = (1.0 - _ROUNDING) * math.sqrt(max(bound, 0.0)) if sure else 0.0
