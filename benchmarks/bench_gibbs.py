@@ -19,7 +19,7 @@ from numba import njit
 import gibbsian as gb
 from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
 from gibbsian.backends.numba.random import advance, uniform
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.sampling import Sampler
 from timing import asked, interleaved
 

@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 from threadpoolctl import threadpool_limits
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, VonMisesFisherMixture
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.learning.bound_mixtures import bound
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, draw_directions, unit_rows
 from timing import asked, interleaved

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 import gibbsian as gb
 import growth
 import peer_works as works
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.inference import exact
 
 HERE = Path(__file__).parent

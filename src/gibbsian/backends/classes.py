@@ -14,12 +14,12 @@ from scipy import sparse
 from gibbsian.arrays import Floats
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
-from gibbsian.backends.parallel import in_slices, one_blas_thread
+from gibbsian.backends.threads import map_slices, one_blas_thread
 from gibbsian.resources import require_memory, row_blocks
 
 # A block is read twice, for the scores and for the sums: the second time from the cache.
 BLOCK_CELLS = 2**16
-# Products of a cell with a class that take as long as one operation by the measure of `in_slices`.
+# Products of a cell with a class that take as long as one operation by the measure of `map_slices`.
 PRODUCTS_AN_OPERATION = 128
 # Products that take as long as it takes to read a cell that is not in the cache.
 PRODUCTS_A_CELL = 4
@@ -126,7 +126,7 @@ def responsibilities(scores: np.ndarray) -> np.ndarray:
 def _in_threads(some: Callable[[list[Any]], Result], blocks: list[Any], work: int) -> list[Result]:
     """Give each thread runs of the blocks, in order; what is summed over blocks does not depend on their number."""
     with one_blas_thread():
-        return in_slices(lambda part: some(blocks[part]), len(blocks), work / PRODUCTS_AN_OPERATION)
+        return map_slices(lambda part: some(blocks[part]), len(blocks), work / PRODUCTS_AN_OPERATION)
 
 
 def _cuts(features: Any) -> list[slice]:

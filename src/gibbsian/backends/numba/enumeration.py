@@ -17,10 +17,10 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.math import relative_exp
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 
 N_BLOCKS = 64
-# States whose weights take as long as one operation by the measure of `in_slices`.
+# States whose weights take as long as one operation by the measure of `map_slices`.
 _STATES_AN_OPERATION = 16
 
 
@@ -28,7 +28,7 @@ def over_blocks(kernel: Callable[..., None], n_rows: int, n_low: int, *arrays: A
     """Let a kernel work through all rows, in blocks of which every thread takes some in a row."""
     n_blocks = min(max(n_rows, 1), N_BLOCKS)
     n_operations = (n_rows << n_low) / _STATES_AN_OPERATION
-    in_slices(lambda part: kernel(part.start, part.stop, n_blocks, *arrays), n_blocks, n_operations)
+    map_slices(lambda part: kernel(part.start, part.stop, n_blocks, *arrays), n_blocks, n_operations)
 
 
 @njit(cache=True, nogil=True)
