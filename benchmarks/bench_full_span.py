@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.data import Dataset
 from gibbsian.learning import FitResult, as_learner, run
 from gibbsian.learning.span_base import CompleteRows, LearnerState, SpanProgress

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 import gibbsian as gb
 from bench_full_span import noisy_network
 from bench_gibbs import random_model
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.inference import exact
 from gibbsian.learning.bound_mixtures import bound
 from gibbsian.models import KMeansFamily

@@ -12,8 +12,8 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, OnlineKMeans, SoftKMeans, VonMisesFisherMixture
-from gibbsian.backends import classes
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends import threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.learning import EM, LearnerState, run
 from gibbsian.learning.bound_mixtures import bound, starting_points
 from gibbsian.learning.winner_take_all import WinnerTakeAll
@@ -237,7 +237,7 @@ class TestOnlineKMeans:
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(classes, "WORTH_THREADS", 0)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 0)
     rows = np.random.default_rng(0).normal(size=(9000, 20))
     steps = bound(GaussianMixtureFamily(3, 20), real(rows), hard=False)
     assert len(steps.blocks) > 2

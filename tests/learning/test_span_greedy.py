@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.numba import walsh
 from gibbsian.backends.numba.span import drop_in_divergence, update_and_scan
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
 from gibbsian.learning import LearnerState
 from gibbsian.learning.span_base import refreshed
@@ -158,7 +158,7 @@ def test_equal_candidates_go_to_the_smallest_index():
 def test_threads_change_nothing(cardinalities, n_threads, rng, monkeypatch):
     states = (rng.random((300, len(cardinalities))) ** 2 * cardinalities).astype(int)
     alone = fit(states, np.ones(300), cardinalities, algorithm="newton")
-    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
     with limited_threads(n_threads):
         together = fit(states, np.ones(300), cardinalities, algorithm="newton")
     assert len(alone.steps) > 3

@@ -8,6 +8,7 @@ only the sums of their classes come here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -19,7 +20,7 @@ from gibbsian.arrays import Tensor
 from gibbsian.backends.classes import ClassSums, blocks_of, e_step, nearest, over_blocks, sums_of_labels, total
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.kmeans_plusplus import kmeans_plusplus
-from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment, stay, to_nearest
+from gibbsian.backends.numba.mixtures import hard_assignment, in_single, soft_assignment, stay, to_nearest
 from gibbsian.data.rows import Rows
 from gibbsian.errors import DataError
 from gibbsian.learning.base import BOUND
@@ -228,6 +229,10 @@ class BoundKMeans(BoundMixture):
         return points if self.present is None else np.where(self.present, points, 0.0)
 
     @cached_property
+    def _reach(self) -> float:
+        return float(np.abs(self.points).max(initial=0.0))
+
+    @cached_property
     def there(self) -> Any:
         """The points on a device, None where that is the CPU."""
         twins = twin("mixtures")
@@ -289,7 +294,9 @@ class BoundKMeans(BoundMixture):
         self, means: np.ndarray, drift: float, labels: np.ndarray, others: np.ndarray
     ) -> tuple[float, ClassSums]:
         """Return the energy and the sums of the classes after rows moved to nearer means, in labels as in bounds."""
-        parts = over_blocks(partial(_settle_block, means, drift), self.points, self.rows.weights, labels, others)
+        scale = math.ldexp(1.0, -math.frexp(max(self._reach, np.abs(means).max()))[1])  # products without overflow
+        settle = partial(_settle_block, means, drift, scale)
+        parts = over_blocks(settle, self.points, self.rows.weights, labels, others)
         mass, sums, squares = (total(part) for part in zip(*parts, strict=True))
         return float(squares.sum()), ClassSums(mass, sums)
 
@@ -313,16 +320,22 @@ class BoundKMeans(BoundMixture):
 
 
 def _settle_block(
-    means: np.ndarray, drift: float, rows: np.ndarray, weights: np.ndarray, labels: np.ndarray, others: np.ndarray
+    means: np.ndarray,
+    drift: float,
+    scale: float,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+    others: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Let a block of rows move to nearer means: a few at a time, whose products are compared while in the cache."""
-    columns, offsets = np.ascontiguousarray(means.T), -np.einsum("ij,ij->i", means, means) / 2.0
     sums = np.zeros(len(means)), np.zeros(means.shape), np.zeros(len(means))
     parts = rows, weights, labels, others, means, *sums
-    unsure = stay(drift, *parts, np.empty(len(rows), np.int64))
+    unsure, factors = stay(drift, *parts, np.empty(len(rows), np.int64)), (scale * means).astype(np.float32)
+    offsets = (-np.square(scale * means).sum(axis=1) / 2.0).astype(np.float32)
     for few in row_blocks(len(unsure), means.size, PLAIN_PRODUCT):
-        some = rows[few] if len(unsure) == len(rows) else rows[unsure[few]]
-        to_nearest(some @ columns, offsets, unsure[few], *parts)
+        products = factors @ in_single(rows, unsure[few], scale).T
+        to_nearest(products, offsets, scale, unsure[few], *parts)
     return sums
 
 

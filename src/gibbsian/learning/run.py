@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.device import here, left_to_cpu
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled

@@ -17,7 +17,7 @@ import numpy as np
 from gibbsian.arrays import Tensor
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.axes import transform
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.base import LEARNERS
 from gibbsian.learning.span_base import Change, OwnPoint, SpanLearner, SpanPoint

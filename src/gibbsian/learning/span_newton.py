@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import scipy  # linear algebra is loaded when it is used
 
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.learning.base import LEARNERS
 from gibbsian.learning.span_base import Change, SelectingLearner, SpanPoint, refreshed, rescanned
 from gibbsian.learning.span_greedy import greedy_moves, greedy_step
@@ -118,7 +118,7 @@ def _solve(matrix: np.ndarray, right: np.ndarray, free: np.ndarray | None = None
         if free.any():
             solution[free] = _solve(matrix[np.ix_(free, free)], right[free])
         return solution
-    (solution,) = map_in_order(lambda system: _solve_here(*system), [(matrix, right)])
+    (solution,) = map_ordered(lambda system: _solve_here(*system), [(matrix, right)])
     return solution
 
 

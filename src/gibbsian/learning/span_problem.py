@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.backends.numba import span, span_axes
 from gibbsian.backends.numba.axes import transform
-from gibbsian.backends.numba.lanes import VECTOR_BYTES
+from gibbsian.backends.numba.vectors import VECTOR_BYTES
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError

@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from gibbsian.backends.numba.axes import exponentiate, transform
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from span_reference import all_functions, local_functions
 
 
@@ -35,7 +35,7 @@ def test_pieces_change_nothing(cardinalities, rng, monkeypatch):
     whole = table.copy()
     transform(whole, np.array(cardinalities))
     exponentiate(whole)
-    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
     with limited_threads(3):
         transform(table, np.array(cardinalities))
         exponentiate(table)

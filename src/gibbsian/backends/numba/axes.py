@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import relative_exp
 from gibbsian.backends.numba.walsh import butterflies_2, butterflies_4, butterflies_8, in_pieces, walsh_hadamard
 
 WALSH, SPREAD, SPREAD_TRANSPOSED = 0, 1, 2
@@ -126,12 +126,6 @@ def _spread(x, kind, radix, stride, first, last):
 
 
 # -- from log-weights to weights --------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
-def _exponentiate(x, reference):
-    for j in range(x.size):
-        x[j] = fast_exp(x[j] - reference)
-
-
 @njit(cache=True, nogil=True)
 def _scale(x, factor):
     for j in range(x.size):
@@ -142,7 +136,7 @@ def exponentiate(table: np.ndarray) -> float:
     """Turn log-weights into weights whose largest is 1, in place, and return the log-weight of that one."""
     size = table.size
     reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: table[first:last].max())))
-    in_pieces(size, size, _GRAIN, lambda first, last: _exponentiate(table[first:last], reference))
+    in_pieces(size, size, _GRAIN, lambda first, last: relative_exp(table[first:last], reference))
     return reference
 
 

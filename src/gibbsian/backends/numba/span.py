@@ -32,7 +32,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
+from gibbsian.backends.numba.vectors import VECTOR_BYTES, Lanes
 from gibbsian.backends.numba.walsh import in_pieces
 
 # Pairs of vectors between two looks at whether a candidate passed the bound.

@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Model, Parts, fields_alone
