@@ -302,7 +302,7 @@ class SpanLearner(Learner, Generic[S]):
     def data_means(self, model: Model[FullSpanFamily], data: Dataset) -> Floats:
         """Return the means of a model's functions in the data; missing cells and hidden variables as it fills them."""
         family, problem, rows = model.family, *self.bound(model, data)
-        if rows is not None:
+        if rows is not None and model.theta.size:
             problem = rows.filled_by(Filler(family.functions, model.theta), problem.new_table())
         means: Floats = problem.data_dual[family.functions].astype(np.float64)
         return means
