@@ -83,7 +83,7 @@ def test_every_step_lowers_the_cost_by_its_gain(cardinalities, dtype, rng):
 
 @pytest.mark.parametrize("cardinalities", [(2,) * 12, (4, 8, 2, 16), (3, 2, 5, 4, 3, 3)], ids=str)
 def test_dual_after_many_updates_is_that_of_a_fresh_transform(cardinalities, rng, monkeypatch):
-    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {"float64": 10**9})
+    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {np.dtype(np.float64): 10**9})
     states, counts = random_counts(cardinalities, rng, 5000)
     problem = problem_of(states, counts, cardinalities)
     progress = start_of(problem)
@@ -175,7 +175,7 @@ def test_functions_of_very_high_order_are_refreshed_and_not_updated(rng, monkeyp
 def test_refresh_on_the_way_changes_nothing_that_matters(rng, monkeypatch):
     states, counts = random_counts((2,) * 6, rng, 3000)
     plain = fit(states, counts, (2,) * 6)
-    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {"float64": 3})
+    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {np.dtype(np.float64): 3})
     often = fit(states, counts, (2,) * 6)
     assert often.cost == pytest.approx(plain.cost, abs=1e-11)
 

@@ -65,7 +65,7 @@ def test_a_crash_after_every_step_changes_no_bit(algorithm, system, start, missi
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_crash_between_refreshed_duals_changes_no_bit(dtype, rng, monkeypatch):
     """The dual that many moves have changed in place is saved as it is, rounding errors and all."""
-    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {dtype: 7})
+    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {np.dtype(dtype): 7})
     learner, data = learner_of("greedy", tol=1e-5, mdl_scale=0.1, dtype=dtype), rows_of((2,) * 8, rng)
     assert course(learner, span_model((2,) * 8), data, True) == course(learner, span_model((2,) * 8), data, False)
 

@@ -47,7 +47,7 @@ def digest_of(*arrays: Floats | Integers | Words) -> bytes:
     """Return a digest of the bytes of arrays."""
     digest = sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.digest()
 
 

@@ -102,8 +102,9 @@ class SpanFitState(Generic[S]):
     @property
     def must_fill(self) -> bool:
         """Whether the active set has changed so much that cells are to be filled anew."""
-        n_active = self.search.point.theta.size
-        return self.n_fills > 0 and self.n_changes >= max(_MIN_CHANGES, _CHANGES_SHARE * n_active)
+        if not self.n_fills:
+            return False
+        return self.n_changes >= max(_MIN_CHANGES, _CHANGES_SHARE * self.search.point.theta.size)
 
 
 class SpanFit(Fit[SpanFitState[S]]):
@@ -449,16 +450,9 @@ class SpanNewton(SelectingLearner[NewtonState]):
 
     def advance(self, problem: SpanProblem, state: NewtonState) -> tuple[NewtonState, Move]:
         """Take one step of the present task, or pass on to the next task that has something to do."""
-        tasks = {
-            Task.POOL: self._pool,
-            Task.MOVE: self._move,
-            Task.REFIT: self._refit,
-            Task.PRUNE: self._prune,
-            Task.GREEDY: self._greedy,
-        }
         while state.task is not Task.DONE:
             before = state.point.cost
-            state, move = tasks[state.task](problem, state)
+            state, move = _TASKS[state.task](self, problem, state)
             if move.kind is not MoveKind.STOP:
                 return state, move._replace(gain=before - state.point.cost)
         return state, Move(MoveKind.STOP)
@@ -518,6 +512,10 @@ class SpanNewton(SelectingLearner[NewtonState]):
             lower = after.cost < point.cost
             point = after if lower else refreshed(problem, point.dual, point.indices, point.theta)
         return NewtonState(point, Task.POOL, 1), Move(MoveKind.MERGE if point.cost < end else MoveKind.STOP)
+
+
+# By the number of a `Task`.
+_TASKS = (SpanNewton._pool, SpanNewton._move, SpanNewton._refit, SpanNewton._prune, SpanNewton._greedy)
 
 
 @LEARNERS.register("span-l1", models=("full-span",))

@@ -23,12 +23,13 @@ from gibbsian.backends.parallel import kept_threads, map_in_order
 from gibbsian.learning.span.problem import SpanProblem, Table
 from gibbsian.models.families.span_basis import SpanBasis
 
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 # Moves after which the dual is transformed afresh, long before rounding errors matter.
-REFRESH_EVERY = {"float64": 1000, "float32": 100}
+REFRESH_EVERY = {DOUBLE: 1000, SINGLE: 100}
 # Newton's method squares its error: a step that promises no more than this is the last one.
-LAST_STEP = {"float64": 1e-12, "float32": 1e-7}
+LAST_STEP = {DOUBLE: 1e-12, SINGLE: 1e-7}
 # To what the minimised value, log Z - theta . targets, is known.
-_ROUNDING = {"float64": 1e-13, "float32": 1e-6}
+_ROUNDING = {DOUBLE: 1e-13, SINGLE: 1e-6}
 _MAX_STEPS, _MAX_HALVINGS = 50, 30
 # The same for a fit of all functions, and products with the Hessian in one of its steps.
 LAST_DENSE_STEP, _MAX_PRODUCTS = 1e-9, 500
@@ -205,7 +206,7 @@ def apply_move(problem: SpanProblem, state: SpanState, move: Move) -> SpanState:
         else:
             theta = theta.copy()
             theta[place] += delta
-    if state.n_moves + 1 >= REFRESH_EVERY[dual.dtype.name] or not problem.can_update(z):
+    if state.n_moves + 1 >= REFRESH_EVERY[dual.dtype] or not problem.can_update(z):
         return refreshed(problem, dual, indices, theta)
     gain, index = problem.update(dual, indices, z, target)
     # Z grows by cosh(delta) + dual sinh(delta), which is the ratio of the standard deviations of Phi_z
@@ -245,7 +246,7 @@ def refit(problem: SpanProblem, state: SpanState) -> SpanState:
 def _minimised(problem: SpanProblem, state: SpanState) -> tuple[Floats, float]:
     """Minimise ``log Z - theta . targets`` and the shrinkage by damped Newton steps; return theta and log Z."""
     dual, indices, theta, log_partition = state.dual, state.indices, state.theta, state.log_partition
-    targets, dtype = problem.targets(indices), dual.dtype.name
+    targets, dtype = problem.targets(indices), dual.dtype
 
     def value(theta: Floats, log_partition: float) -> float:
         return log_partition - float(theta @ targets) + problem.shrinkage(indices, theta)
