@@ -112,7 +112,7 @@ class SpanFit(Fit[SpanFitState[S]]):
 
     def __init__(self, learner: SpanLearner[S], start: Model[FullSpanFamily], data: Dataset):
         self.learner, self.start = learner, start
-        problem, self.rows = learner.bound(start, data)
+        problem, self.rows = learner.bind_rows(start, data)
         self.problem = problem.on_device() if learner.on_device and self.rows is None else problem
         self.table = self.problem.new_table()
 
@@ -271,7 +271,7 @@ class SpanLearner(Learner, Generic[S]):
         """The penalties of functions of one column."""
         return Penalties(self.l1, self.l2)
 
-    def bound(self, model: Model[FullSpanFamily], data: Dataset) -> tuple[SpanProblem, FilledRows | None]:
+    def bind_rows(self, model: Model[FullSpanFamily], data: Dataset) -> tuple[SpanProblem, FilledRows | None]:
         """Return the problem of the rows under the penalties of this learner, and the rows if cells are missing.
 
         Hidden variables are columns whose cells are missing in every row.
@@ -302,7 +302,7 @@ class SpanLearner(Learner, Generic[S]):
 
     def data_means(self, model: Model[FullSpanFamily], data: Dataset) -> Floats:
         """Return the means of a model's functions in the data; missing cells and hidden variables as it fills them."""
-        family, problem, rows = model.family, *self.bound(model, data)
+        family, problem, rows = model.family, *self.bind_rows(model, data)
         if rows is not None and model.theta.size:
             problem = rows.filled_by(Filler(family.functions, model.theta), problem.new_table())
         means: Floats = problem.data_dual[family.functions].astype(np.float64)
@@ -711,7 +711,7 @@ class HiddenFit(Fit[HiddenState]):
 
     def __init__(self, settings: SpanHidden, start: Model[FullSpanFamily], data: Dataset):
         self.settings, self.start, self.data = settings, start, data
-        problem, rows = settings.learner.bound(start, data)
+        problem, rows = settings.learner.bind_rows(start, data)
         assert rows is not None  # in which all hidden variables are missing
         self.rows, self.table, self.entropy = rows, problem.new_table(), negative_entropy(data)
 

@@ -64,40 +64,6 @@ class Move(NamedTuple):
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
-class Point(Protocol):
-    """Functions with their parameters, the dual that belongs to them, and the cost."""
-
-    @property
-    def indices(self) -> Integers:
-        """The functions."""
-
-    @property
-    def theta(self) -> Floats:
-        """Their parameters."""
-
-    @property
-    def dual(self) -> Table:
-        """The dual of the model."""
-
-    @property
-    def cost(self) -> float:
-        """The cost, TA22 eq. 2.5."""
-
-
-class SearchState(Protocol):
-    """A search for functions between two moves."""
-
-    @property
-    def point(self) -> Point:
-        """The point where it stands."""
-
-    def best(self) -> tuple[Integers, Floats]:
-        """Return the functions and parameters of lowest cost so far."""
-
-    def in_table(self, table: Table) -> Self:
-        """Return the same with its dual copied into a table."""
-
-
 @dataclass(frozen=True)
 class SpanState:
     """Functions with their parameters, and the table that belongs to them.
@@ -140,6 +106,61 @@ class SpanState:
         """Return the same with its dual copied into a table."""
         table[...] = self.dual
         return replace(self, dual=table)
+
+
+@dataclass(frozen=True)
+class DenseState:
+    """A fit of all functions.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (|X| - 1,)
+        Parameters of all functions but the constant, in the order of their indices.
+    dual : ndarray of shape (|X|,)
+        The dual of the model. A step changes it in place, so this state is of no use once a step was taken.
+    cost : float
+        Divergence and shrinkage.
+    done : bool, default=False
+        Whether the last step promised too little for another one.
+    """
+
+    theta: Floats
+    dual: Table
+    cost: float
+    done: bool = False
+
+    @property
+    def indices(self) -> Integers:
+        """All functions but the constant."""
+        return np.arange(1, self.dual.size)
+
+    @property
+    def point(self) -> Self:
+        """The state itself."""
+        return self
+
+    def best(self) -> tuple[Integers, Floats]:
+        """Return the functions and parameters."""
+        return self.indices, self.theta
+
+    def in_table(self, table: Table) -> Self:
+        """Return the same with its dual copied into a table."""
+        table[...] = self.dual
+        return replace(self, dual=table)
+
+
+class SearchState(Protocol):
+    """A search for functions between two moves."""
+
+    @property
+    def point(self) -> SpanState | DenseState:
+        """The point where it stands."""
+
+    def best(self) -> tuple[Integers, Floats]:
+        """Return the functions and parameters of lowest cost so far."""
+
+    def in_table(self, table: Table) -> Self:
+        """Return the same with its dual copied into a table."""
 
 
 NO_FUNCTIONS: Integers = np.empty(0, np.int64)
@@ -381,68 +402,8 @@ def append_many(problem: SpanProblem, state: SpanState, chosen: Integers) -> Spa
 
 
 # -- all functions at once --------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class DenseState:
-    """A fit of all functions.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (|X| - 1,)
-        Parameters of all functions but the constant, in the order of their indices.
-    dual : ndarray of shape (|X|,)
-        The dual of the model. A step changes it in place, so this state is of no use once a step was taken.
-    cost : float
-        Divergence and shrinkage.
-    done : bool, default=False
-        Whether the last step promised too little for another one.
-    """
-
-    theta: Floats
-    dual: Table
-    cost: float
-    done: bool = False
-
-    @property
-    def indices(self) -> Integers:
-        """All functions but the constant."""
-        return np.arange(1, self.dual.size)
-
-    @property
-    def point(self) -> Self:
-        """The state itself."""
-        return self
-
-    def best(self) -> tuple[Integers, Floats]:
-        """Return the functions and parameters."""
-        return self.indices, self.theta
-
-    def in_table(self, table: Table) -> Self:
-        """Return the same with its dual copied into a table."""
-        table[...] = self.dual
-        return replace(self, dual=table)
-
-
-class DenseTables(Protocol):
-    """What a fit of all functions does to tables; on a device `backends.torch.span.Tables`."""
-
-    def put(self, table: Floats) -> Tensor:
-        """Return a table where the others are."""
-
-    def got(self, table: Tensor) -> Floats:
-        """Return a table as NumPy's."""
-
-    def transformed(self, table: Tensor, transposed: bool = False) -> Tensor:
-        """Return the transform of a table, which is overwritten."""
-
-    def probabilities(self, theta: Tensor) -> tuple[float, Tensor]:
-        """Return log Z and the probabilities of all states."""
-
-    def dot(self, one: Tensor, other: Tensor) -> float:
-        """Return the inner product."""
-
-
 class CpuTables:
-    """What a fit of all functions does to tables, on the CPU."""
+    """What a fit of all functions does to tables, on the CPU; on a device `backends.torch.span.Tables` does it."""
 
     def __init__(self, basis: SpanBasis) -> None:
         self.basis, self.put, self.got = basis, np.asarray, np.asarray
@@ -474,7 +435,7 @@ class DenseCost:
 
     def __init__(self, problem: SpanProblem, n_tables: int) -> None:
         kernels = twin("span") if problem.by_xor else None
-        self.tables: DenseTables = (
+        self.tables: CpuTables = (
             CpuTables(problem.basis) if kernels is None else kernels.Tables(problem.basis.size, n_tables)
         )
         self.negative_entropy = problem.negative_entropy
