@@ -82,7 +82,7 @@ def test_few_ising_rows_show_the_edges():
     family, divergence = learned(make_ta22("Ising5x4S", random_state=0))
     assert 29 <= family.n_parameters <= 33  # TA22: 31
     assert 0.005 < divergence < 0.03  # TA22: 0.012
-    assert len(grid_edges() & set(family.supports)) >= 29
+    assert len(grid_edges() & set(family.scopes)) >= 29
 
 
 def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
@@ -91,7 +91,7 @@ def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
     fine, fine_divergence = learned(sample, tol=1e-6)
     assert 31 <= coarse.n_parameters <= 55  # TA22: 37
     assert coarse_divergence < 0.012  # TA22: 0.004
-    assert set(fine.supports) == grid_edges()
+    assert set(fine.scopes) == grid_edges()
     assert fine_divergence < 5e-4
 
 
