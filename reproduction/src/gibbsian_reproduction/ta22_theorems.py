@@ -6,8 +6,7 @@ import numpy as np
 
 from gibbsian.learning.span.moves import SpanState, apply_move, best_move, refreshed
 from gibbsian.learning.span.problem import SpanProblem
-from gibbsian.models import SpanBasis, Variables
-from gibbsian.models.families.full_span import from_log_weights
+from gibbsian.models import SpanBasis, Variables, from_log_weights
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import dense_theta, stacked

@@ -200,13 +200,11 @@ class FullSpanFamily:
         if self.variables.two_valued:
             larger = self.penalised
             scopes = tuple(self.basis.supports(self.functions[larger]))
-            return Interactions(scopes, self._spin_weights(theta)[larger], layers, "coupling of spins")
+            return Interactions(
+                scopes, (theta * (-1.0) ** self.basis.orders(self.functions))[larger], layers, "coupling of spins"
+            )
         tables = zero_sum((factor.nodes, factor.table) for factor in self.factors(theta).factors)
         return of_tables(tables, layers, None if self.variables.scores is None else self.variables.levels)
-
-    def _spin_weights(self, theta: Floats) -> Floats:
-        """Return the weights of products of spins: a function is a product of signs that are -1 at code 1."""
-        return theta * (-1.0) ** self.basis.orders(self.functions)
 
     # -- all rows at once ---------------------------------------------------------------------------------------------
     # Tables are in the order of the numbers of rows or of functions. `out` is a table of the same size, float64 or
