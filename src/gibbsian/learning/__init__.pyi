@@ -32,11 +32,13 @@ from gibbsian.learning.online_em import OnlineEM as OnlineEM
 from gibbsian.learning.recipe import Recipe as Recipe
 from gibbsian.learning.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace
 from gibbsian.learning.run import Run as Run, StopRun as StopRun, run as run
-from gibbsian.learning.span_dense import SpanDense as SpanDense
-from gibbsian.learning.span_greedy import SpanGreedy as SpanGreedy
-from gibbsian.learning.span_hidden import SpanHidden as SpanHidden
-from gibbsian.learning.span_l1 import SpanL1 as SpanL1
-from gibbsian.learning.span_newton import SpanNewton as SpanNewton
+from gibbsian.learning.span.learner import (
+    SpanDense as SpanDense,
+    SpanGreedy as SpanGreedy,
+    SpanHidden as SpanHidden,
+    SpanL1 as SpanL1,
+    SpanNewton as SpanNewton,
+)
 from gibbsian.learning.spatial import (
     SMCI as SMCI,
     SpatialPCD as SpatialPCD,

@@ -260,7 +260,8 @@ def outcome_of(info: StepInfo, n_steps: int, max_iter: int | None, tol: float) -
     if isinstance(outcome, Stopped):
         return replace(outcome, reason=outcome.reason or f"stopped after {n_steps} steps, gradient {norm}")
     if max_iter is not None and n_steps >= max_iter:
-        return Stopped(f"stopped at max_iter={n_steps}, gradient {norm}", LONGER)
+        gradient = "" if math.isnan(info.gradient_norm) else f", gradient {norm}"
+        return Stopped(f"stopped at max_iter={n_steps}{gradient}", LONGER)
     return Running()
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
-from gibbsian.backends.numba.axes import exponentiate, scale, transform
+from gibbsian.backends.numba.axes import normalise, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.backends.threads import kept_threads
 from gibbsian.errors import ArgumentError
@@ -39,14 +39,6 @@ class SpanTable(NamedTuple):
 
     values: Floats
     log_partition: float
-
-
-def normalise(log_weights: Floats) -> float:
-    """Overwrite a table of log-weights with probabilities and return log Z."""
-    reference = exponentiate(log_weights)
-    total = float(log_weights.sum(dtype=np.float64))
-    scale(log_weights, 1.0 / total)
-    return reference + float(np.log(total))
 
 
 @FAMILIES.register("full-span")
