@@ -30,6 +30,11 @@ class Around(Learner):
         return self.learner.penalties
 
     @property
+    def requires(self) -> tuple[type, ...]:  # type: ignore[override]
+        """What the learner within asks of a family."""
+        return self.learner.requires
+
+    @property
     def takes_numbers(self) -> bool:
         """Whether the learner within learns models of real numbers."""
         return self.learner.takes_numbers
