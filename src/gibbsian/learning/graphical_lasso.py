@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties
+from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties, check_supported
 from gibbsian.learning.em import EMFit, EMState, Expected
 from gibbsian.learning.objectives.gaussian import ExpectedMoments, GaussianModel, moments_of
 from gibbsian.learning.optimizers import Converged, StepInfo
@@ -60,6 +60,7 @@ class GraphicalLasso(Learner):
 
     def bind(self, model: GaussianModel, data: Dataset | Moments) -> Fit[LassoState]:
         """Bind both steps of EM to rows, or to their moments."""
+        check_supported(self, model)
         if not model.family.graph.is_complete:
             raise ArgumentError(
                 "chooses the graph, so that none can be given", argument="learner", value="graphical-lasso"

@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.backends.classes import ClassSums
 from gibbsian.data.rows import Rows
-from gibbsian.learning.base import LEARNERS, Fit, Learner
+from gibbsian.learning.base import LEARNERS, Fit, Learner, check_supported
 from gibbsian.learning.em import EM_STEPS, placing_setting
 from gibbsian.learning.mixture_steps import ExponentialSteps, class_sums
 from gibbsian.learning.optimizers import Decay, StepInfo
@@ -107,6 +107,7 @@ class OnlineEM(Learner):
 
     def bind(self, model: Model[ExponentialMixtureFamily[NamedTuple]], data: Rows) -> OnlineEMFit:
         """Bind the steps of EM to all rows."""
+        check_supported(self, model)
         return OnlineEMFit(self, model, data)
 
 

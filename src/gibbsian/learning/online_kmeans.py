@@ -15,7 +15,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.backends.numba.mixtures import winner_take_all
 from gibbsian.data import Dataset
-from gibbsian.learning.base import LEARNERS, Fit, Learner
+from gibbsian.learning.base import LEARNERS, Fit, Learner, check_supported
 from gibbsian.learning.em import placing_setting
 from gibbsian.learning.mixture_steps import KMeansSteps
 from gibbsian.learning.optimizers import Converged, Outcome, Running, StepInfo
@@ -84,6 +84,7 @@ class OnlineKMeansRule(Learner):
 
     def bind(self, model: Model[KMeansFamily], data: Dataset) -> OnlineKMeansFit:
         """Bind the units to rows."""
+        check_supported(self, model)
         return OnlineKMeansFit(self, model, data)
 
 

@@ -15,7 +15,7 @@ from gibbsian.backends.parallel import kept_threads
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled
-from gibbsian.learning.base import Fit, Learner, OldFit, check_supported
+from gibbsian.learning.base import Fit, Learner, OldFit
 from gibbsian.learning.optimizers import Converged, Failed, Outcome, Running, StepInfo, Stopped
 from gibbsian.learning.result import FitResult, Trace
 from gibbsian.models.base import Family, Model
@@ -214,7 +214,6 @@ def run(
     """
     check_value("max_iter", max_iter, _MOST_STEPS)
     check_value("tol", tol, _TOLERANCE)
-    check_supported(learner, model)
     fit, rng = learner.bind(model, data), as_generator(random_state)
     state, info = fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng))
     run = Run(learner, model, data, fit, state, max_iter, tol)
