@@ -180,7 +180,12 @@ class ExponentialSteps(MixtureSteps[E, P, Frame]):
         frame: Frame | None = None,
     ):
         super().__init__(family, data, hard, placing)
-        self.frame = family.frame(self.rows) if frame is None else frame
+        self.given_frame = frame
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The origin and the minimum variance, given or taken from the rows."""
+        return self.given_frame or self.family.frame(self.rows)
 
     @cached_property
     def points(self) -> Points:
