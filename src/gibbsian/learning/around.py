@@ -124,6 +124,10 @@ class JointFit(Fit[Any]):
         """Return the layers that have the joint form of a state."""
         return self.layers.replace(self.layers.family.from_joint(self.joint.model(state)))
 
+    def carry(self, state: Any) -> Any:
+        """Return a state of a fit to other rows as one of this fit."""
+        return self.joint.carry(state)
+
     def restored(self, fresh: Any, state: Any) -> Any:
         """Bridge: restore what a checkpoint held."""
         return self.joint.restored(fresh, state)

@@ -296,6 +296,10 @@ class EM(WithPrior):  # type: ignore[explicit-any]  # settings of penalties
         hard = self.assignment == "hard"
         return EMFit(mixture_steps(model.family, data, hard, self.placing, self.components), model.theta)
 
+    def by_chunks(self, batch_size: int) -> EM:
+        """Bridge: refuse minibatches, which are for machines, whose EM needs all rows; mixtures take whole chunks."""
+        raise self.needs_all_rows()
+
     def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
         from gibbsian.learning.class_equations import class_equations
