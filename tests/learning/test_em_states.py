@@ -25,20 +25,20 @@ GAUSSIAN = gb.GaussianFamily(gb.graphs.complete(3), np.zeros(3), np.ones(3))
 def of_machines(machine, data):
     """EM of a mixture of machines, whose M-step fits them."""
     learner = EM(components=MachineFits(machine, data.coding, data.n_variables))
-    return learner, MixtureOfFamily(2, data.variables).unfitted(), data
+    return learner, gb.Model.zeros(MixtureOfFamily(2, data.variables)), data
 
 
 CASES = {
-    "k-means": (EM(), KMeansFamily(4, 3).unfitted(), NUMBERS),
-    "k-means with missing cells": (EM(), KMeansFamily(4, 3).unfitted(), INCOMPLETE),
-    "gaussians": (EM(placing="random"), GaussianMixtureFamily(3, 3).unfitted(), INCOMPLETE),
+    "k-means": (EM(), gb.Model.zeros(KMeansFamily(4, 3)), NUMBERS),
+    "k-means with missing cells": (EM(), gb.Model.zeros(KMeansFamily(4, 3)), INCOMPLETE),
+    "gaussians": (EM(placing="random"), gb.Model.zeros(GaussianMixtureFamily(3, 3)), INCOMPLETE),
     "machines of labels": of_machines(gb.BoltzmannMachine(l2=0.1), gb.Dataset.read((ROWS > 1).astype(int))),
     "machines of numbers": of_machines(gb.GaussianMachine(l2=0.1), NUMBERS),
     "a machine": (EM(), PAIR, LABELS),
     "a machine by chains": (EM("chains"), PAIR, LABELS),
     "graphical lasso": (GraphicalLasso(l1=0.1), gb.Model(GAUSSIAN, GAUSSIAN.independent()), INCOMPLETE),
-    "online EM": (OnlineEM(), GaussianMixtureFamily(3, 3).unfitted(), INCOMPLETE),
-    "online k-means": (OnlineKMeansRule(normalize=False), KMeansFamily(4, 3).unfitted(), INCOMPLETE),
+    "online EM": (OnlineEM(), gb.Model.zeros(GaussianMixtureFamily(3, 3)), INCOMPLETE),
+    "online k-means": (OnlineKMeansRule(normalize=False), gb.Model.zeros(KMeansFamily(4, 3)), INCOMPLETE),
 }
 
 

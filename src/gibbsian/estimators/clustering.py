@@ -14,7 +14,7 @@ from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learning import EM, FitResult, Learner
 from gibbsian.learning.online_kmeans import SCHEDULE, OnlineKMeansRule, OnlineKMeansState
 from gibbsian.learning.stages import Restarts
-from gibbsian.models.file_parts import refuse
+from gibbsian.models.file_parts import reject
 from gibbsian.models.mixtures.gaussian import KMeansFamily
 from gibbsian.rng import Key
 from gibbsian.settings import choice, declared, flag, number, whole
@@ -146,7 +146,7 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
     def _resume(self, carried: dict[str, np.ndarray]) -> None:
         wins, cells = carried["wins"], carried["cells"]
         if (*wins.shape, *cells.shape) != (self.n_components, *self.means_.shape):
-            refuse("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
+            reject("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
         self._state = OnlineKMeansState(self.model_.theta, wins, cells, 0, Key.of(self._rng()))
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:

@@ -16,7 +16,7 @@ from gibbsian.learning.objectives.gaussian import ExpectedMoments, GaussianModel
 from gibbsian.learning.optimizers import Converged, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.models.base import Model
-from gibbsian.models.families.gaussian import GaussianFamily, Moments
+from gibbsian.models.families.gaussian import GaussianFamily, Moments, gaussian_loss
 from gibbsian.rng import Key
 from gibbsian.settings import check, declared, number
 
@@ -109,7 +109,7 @@ class LassoSteps:
         """Return the state after the step; complete rows need one."""
         theta, n_steps = after.theta, before.n_e_steps
         moved = 0.0 if self.complete else float(np.abs(theta - before.theta).max())
-        loss = self.family.loss(theta, before.expected.statistics)[0]
+        loss = gaussian_loss(self.family, theta, before.expected.statistics)[0]
         value = loss + self.penalty * float(np.abs(theta[self.family.penalised]).sum())
         outcome = Converged(f"converged after {n_steps} steps: moved by {moved:.1g}")
         return after, StepInfo(value, moved, 1.0, n_steps, outcome=outcome if 0 < moved < SETTLED else None)

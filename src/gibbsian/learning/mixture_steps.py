@@ -38,11 +38,11 @@ from gibbsian.models.mixtures.base import (
     class_warning,
     class_weights,
     empty_classes,
-    log_shares,
+    log_class_weights,
 )
 from gibbsian.models.mixtures.categorical import one_hot
 from gibbsian.models.mixtures.gaussian import KMeansFamily
-from gibbsian.models.mixtures.of_models import MixtureOfFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily, mixture_of
 from gibbsian.resources import PLAIN_PRODUCT, row_blocks
 from gibbsian.rng import Key
 
@@ -130,7 +130,7 @@ class MixtureSteps(ABC, Generic[F, P, M]):
 
     def start(self, key: Key, theta: Floats) -> EMState[ClassSums, P, M]:
         """Return the state before the first E-step; classes without weights are placed."""
-        begun, memory = self.adopted(theta) if self.family.is_fitted(theta) else self.placed(key.generator())
+        begun, memory = self.adopted(theta) if theta.any() else self.placed(key.generator())
         expected = Expected(np.nan, ClassSums(np.zeros(0), np.zeros((0, 0))), self.nothing)
         return EMState(begun, memory, expected, 0, LastRounds.none(np.zeros(0)))
 
@@ -490,7 +490,7 @@ class ModelSteps(MixtureSteps[MixtureOfFamily, Floats, Models]):
             self.components.log_densities(one, float(log_z), self.table)
             for one, log_z in zip(models, parts.log_partitions, strict=True)
         ]
-        shares = np.ascontiguousarray((np.column_stack(scores) + log_shares(parts.weights)).T, dtype=np.float64)
+        shares = np.ascontiguousarray((np.column_stack(scores) + log_class_weights(parts.weights)).T, dtype=np.float64)
         energy = float((hard_assignment if self.hard else soft_assignment)(shares, self.rows.weights))
         return Expected(energy, ClassSums(shares.sum(axis=1), np.zeros((len(shares), 0))), shares)
 
@@ -512,7 +512,7 @@ class ModelSteps(MixtureSteps[MixtureOfFamily, Floats, Models]):
 
     def _mixture(self, fits: list[tuple[Model[Family], float]], mass: Floats) -> tuple[Floats, Models]:
         models, log_partitions = zip(*fits, strict=True)
-        mixture = self.family.of(models, class_weights(mass), np.array(log_partitions))
+        mixture = mixture_of(self.family, models, class_weights(mass), np.array(log_partitions))
         return mixture.theta, mixture.family.models
 
     def joined(self, state: EMState[ClassSums, Floats, Models]) -> Shares:

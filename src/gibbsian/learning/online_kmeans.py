@@ -100,7 +100,7 @@ class OnlineKMeansFit(Fit[OnlineKMeansState]):
     def init(self, key: Key, theta: Floats | None = None) -> tuple[OnlineKMeansState, StepInfo]:
         """Put the units on rows that lie far apart."""
         family, theta = self.start.family, self.start.theta if theta is None else theta
-        if not family.is_fitted(theta):
+        if not theta.any():
             theta = self.steps.model(self.steps.placed(key.fold("start").generator())[0]).theta
         wins, cells = np.zeros(family.n_components), np.zeros((family.n_components, family.n_columns))
         return OnlineKMeansState(theta, wins, cells, 0, key), StepInfo()

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.learning.around import Around
@@ -78,7 +80,7 @@ class MomentsFit(Fit[object]):
             if info.gradient_norm <= SETTLED or info.outcome is not None:
                 break
         model = fit.model(within)
-        proper = model.family.solution(model.theta) is not None
+        proper = np.isfinite(model.family.log_partition(model.theta))
         after = MomentsState(model.theta, state.moments)
         return after, info if proper else info._replace(outcome=IMPROPER)
 
