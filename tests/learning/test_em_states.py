@@ -36,7 +36,11 @@ CASES = {
     "machines of numbers": of_machines(gb.GaussianMachine(l2=0.1), NUMBERS),
     "a machine": (EM(), PAIR, LABELS),
     "a machine by chains": (EM("chains"), PAIR, LABELS),
-    "graphical lasso": (GraphicalLasso(l1=0.1), gb.Model(GAUSSIAN, GAUSSIAN.independent()), INCOMPLETE),
+    "graphical lasso": (
+        GraphicalLasso(l1=0.1),
+        gb.Model(GAUSSIAN, GAUSSIAN.theta_of(np.eye(3), np.zeros(3))),
+        INCOMPLETE,
+    ),
     "online EM": (OnlineEM(), gb.Model.zeros(GaussianMixtureFamily(3, 3)), INCOMPLETE),
     "online k-means": (OnlineKMeansRule(normalize=False), gb.Model.zeros(KMeansFamily(4, 3)), INCOMPLETE),
 }
