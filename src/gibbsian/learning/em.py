@@ -10,6 +10,7 @@ are closed forms (`gibbsian.learning.mixture_steps`), as is that of the graphica
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -110,29 +111,39 @@ class EMState(NamedTuple, Generic[S, P, M]):
     carried: bool = False
 
 
-class EMSteps(Protocol[S, P, M]):
+class EMSteps(ABC, Generic[S, P, M]):
     """The E-step and the M-step of a family bound to rows."""
 
+    # The name of the learner.
+    learner_name: ClassVar[str] = "em"
+
+    @abstractmethod
     def start(self, key: Key, theta: Floats) -> EMState[S, P, M]:
         """Return the state at the start, before or after its E-step."""
 
+    @abstractmethod
     def e_step(self, theta: Floats, before: Expected[S, P], memory: M) -> Expected[S, P]:
         """Return the expected statistics of the rows."""
 
+    @abstractmethod
     def m_step(self, theta: Floats, expected: Expected[S, P], memory: M) -> tuple[Floats, M]:
         """Return the parameters that lower the free energy at fixed statistics."""
 
+    @abstractmethod
     def judge(self, before: EMState[S, P, M], after: EMState[S, P, M]) -> tuple[EMState[S, P, M], StepInfo]:
         """Return the better of two states, and what the step between them did."""
 
+    @abstractmethod
+    def model(self, theta: Floats, memory: M) -> Model[Family]:
+        """Return the model as users know it."""
+
     def joined(self, state: EMState[S, P, M]) -> Expected[S, P]:
-        """Return the statistics of a state of other rows and of these together, or refuse."""
+        """Return the statistics of a state of other rows and of these together; refuse where they do not add."""
+        raise ArgumentError("needs all rows at once", argument="learner", value=self.learner_name)
 
     def kept(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
         """Return what of a state `joined` takes."""
-
-    def model(self, theta: Floats, memory: M) -> Model[Family]:
-        """Return the model as users know it."""
+        return None
 
 
 class EMFit(Fit[EMState[S, P, M]], Generic[S, P, M]):
@@ -360,7 +371,7 @@ MachineState = EMState[Floats, MachinePosterior, MachineMemory]
 MixtureState = EMState[ClassSums, tuple[()], Frame]
 
 
-class MachineSteps:
+class MachineSteps(EMSteps[Floats, MachinePosterior, MachineMemory]):
     """Both steps of a machine with hidden units or missing cells: expectations, and quasi-Newton steps between them."""
 
     def __init__(self, learner: EM, start: Model[Family], data: Dataset):
@@ -420,13 +431,6 @@ class MachineSteps:
         # samples have no value, and another E-step may move them
         outcome = ROUNDED if moved == 0 and value >= before.expected.value else None
         return after, StepInfo(value, norm, moved, after.memory.evaluations + after.n_e_steps, noise, outcome)
-
-    def joined(self, state: MachineState) -> MachineExpected:
-        """Refuse: minibatches are for other learners."""
-        raise ArgumentError("needs all rows at once", argument="learner", value="em")
-
-    def kept(self, state: MachineState) -> None:
-        """Return nothing, because all rows are needed at once."""
 
     def model(self, theta: Floats, memory: MachineMemory) -> Model[Family]:
         """Return the model."""

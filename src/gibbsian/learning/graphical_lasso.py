@@ -11,7 +11,7 @@ from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties, check_supported
-from gibbsian.learning.em import EMFit, EMState, Expected
+from gibbsian.learning.em import EMFit, EMState, EMSteps, Expected
 from gibbsian.learning.objectives.gaussian import ExpectedMoments, GaussianModel, moments_of
 from gibbsian.learning.optimizers import Converged, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
@@ -72,8 +72,10 @@ LassoExpected = Expected[Moments, tuple[()]]
 LassoState = EMState[Moments, tuple[()], tuple[()]]
 
 
-class LassoSteps:
+class LassoSteps(EMSteps[Moments, tuple[()], tuple[()]]):
     """The E-step completes the rows where cells are missing, the M-step solves for the precision matrix."""
+
+    learner_name = "graphical-lasso"
 
     def __init__(self, family: GaussianFamily, data: Dataset | Moments, l1: float):
         self.family, self.data, self.l1 = family, data, l1
@@ -113,13 +115,6 @@ class LassoSteps:
         value = loss + self.penalty * float(np.abs(theta[self.family.penalised]).sum())
         outcome = Converged(f"converged after {n_steps} steps: moved by {moved:.1g}")
         return after, StepInfo(value, moved, 1.0, n_steps, outcome=outcome if 0 < moved < SETTLED else None)
-
-    def joined(self, state: LassoState) -> LassoExpected:
-        """Refuse: `RunningMoments` joins the moments of chunks."""
-        raise ArgumentError("needs all rows at once", argument="learner", value="graphical-lasso")
-
-    def kept(self, state: LassoState) -> None:
-        """Return nothing."""
 
     def model(self, theta: Floats, memory: tuple[()]) -> GaussianModel:
         """Return the model."""

@@ -8,7 +8,7 @@ come here.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -25,7 +25,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.data.sums import added
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.learning.em import EM_STEPS, FAR_APART, PARTITION, RANDOM, ComponentFits, EMState, Expected
+from gibbsian.learning.em import EM_STEPS, FAR_APART, PARTITION, RANDOM, ComponentFits, EMState, EMSteps, Expected
 from gibbsian.learning.optimizers import Failed, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.models.base import Family, Model
@@ -62,7 +62,7 @@ P = TypeVar("P")
 M = TypeVar("M")
 
 
-class MixtureSteps(ABC, Generic[F, P, M]):
+class MixtureSteps(EMSteps[ClassSums, P, M], Generic[F, P, M]):
     """Both steps of a mixture.
 
     Parameters
@@ -103,26 +103,6 @@ class MixtureSteps(ABC, Generic[F, P, M]):
     @abstractmethod
     def adopted(self, theta: Floats) -> tuple[Floats, M]:
         """Return a fitted mixture as both steps take it."""
-
-    @abstractmethod
-    def e_step(self, theta: Floats, before: Expected[ClassSums, P] | None, memory: M) -> Expected[ClassSums, P]:
-        """Share the rows among the classes: the free energy, minimised over the shares, and the sums of each class."""
-
-    @abstractmethod
-    def m_step(self, theta: Floats, expected: Expected[ClassSums, P], memory: M) -> tuple[Floats, M]:
-        """Return the mixture that minimises the free energy at fixed shares."""
-
-    @abstractmethod
-    def joined(self, state: EMState[ClassSums, P, M]) -> Expected[ClassSums, P]:
-        """Return the sums of the rows of a state and of these, or refuse."""
-
-    @abstractmethod
-    def kept(self, state: EMState[ClassSums, P, M]) -> EMState[ClassSums, P, M] | None:
-        """Return what of a state `joined` takes."""
-
-    @abstractmethod
-    def model(self, theta: Floats, memory: M) -> Model[Family]:
-        """Return the mixture as users know it."""
 
     @abstractmethod
     def warning(self, theta: Floats, mass: Floats, memory: M) -> str:
@@ -521,9 +501,6 @@ class ModelSteps(MixtureSteps[MixtureOfFamily, Floats, Models]):
             "a mixture of machines needs all rows at once: each step fits the machines anew",
             "use `fit` with `learner='em'`, or `machine='categorical'`",
         )
-
-    def kept(self, state: EMState[ClassSums, Floats, Models]) -> None:
-        """Return nothing, because all rows are needed at once."""
 
     def model(self, theta: Floats, memory: Models) -> Model[MixtureOfFamily]:
         """Return the mixture."""
