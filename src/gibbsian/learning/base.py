@@ -56,7 +56,7 @@ class Fit(ABC, Generic[State]):
         """Return the model at a state."""
 
     def carry(self, state: State) -> State:
-        """Return a state after other rows, or before the first step, as one from which a step learns from these rows."""
+        """Return a state after other rows, or before the first step, as one whose next step learns from these rows."""
         raise ArgumentError("needs all rows at once", argument="learner", value=type(self).__name__)
 
     def restored(self, fresh: State, state: State) -> State:
