@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, VonMisesFisherMixture
 from gibbsian.backends.threads import limited_threads
-from gibbsian.learning.bound_mixtures import bound
+from gibbsian.learning.em import mixture_steps
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, draw_directions, unit_rows
 from timing import asked, interleaved
 
@@ -33,15 +33,15 @@ def unit_vectors() -> np.ndarray:
 
 def one_step(rows: np.ndarray, threads: str) -> None:
     family = VonMisesFisherMixtureFamily(K, N_COLUMNS)
-    steps = bound(family, Dataset.read(rows, coding="real"), hard=False)
-    mixture = steps.start(np.random.default_rng(0))
-    theta, offsets = family.natural(mixture.theta, False)
-    scores = rows @ theta.T + offsets
+    steps = mixture_steps(family, Dataset.read(rows, coding="real"))
+    theta, frame = steps.placed(np.random.default_rng(0))
+    eta, offsets = family.natural(theta, False)
+    scores = rows @ eta.T + offsets
     exponents = scores - scores.max(axis=1, keepdims=True)
     shares = np.exp(exponents)
 
     def product_and_exponentials() -> None:
-        rows @ theta.T
+        rows @ eta.T
         np.exp(exponents)
 
     def both_products_and_exponentials() -> None:
@@ -52,7 +52,7 @@ def one_step(rows: np.ndarray, threads: str) -> None:
         {
             "product and exponentials in NumPy": product_and_exponentials,
             "both products and exponentials in NumPy": both_products_and_exponentials,
-            "EM step (E and M)": lambda: steps.m_step(steps.e_step(mixture), mixture),
+            "EM step (E and M)": lambda: steps.m_step(theta, steps.e_step(theta), frame),
         },
         repeats=40,
     )
