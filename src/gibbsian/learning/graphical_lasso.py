@@ -54,7 +54,7 @@ class GraphicalLasso(Learner):
         check(self)
 
     @property
-    def penalties(self) -> Penalties:
+    def penalties(self) -> Penalties:  # a prior is any function
         """The L1 penalty."""
         return Penalties(self.l1)
 
