@@ -433,7 +433,11 @@ class GradientLearner(WithPrior):
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         optimizer: Any = self.optimizer or LBFGS()
         plain = Minimisation(self._bound(objective, model, rows_under(model)), optimizer, l1)
-        if not (objective.has_preconditioner and optimizer.takes_preconditioner):
+        if not optimizer.takes_preconditioner:
+            return plain, model.theta
+        if not l1.any() and (inverse := objective.inverse_hessian(model, data, self.l2)) is not None:
+            return replace(plain, centring=LinearMap(np.ones_like(l1)), preconditioner=inverse), model.theta
+        if not objective.has_preconditioner:
             return plain, model.theta
         origin, near, known = present_means(data), None, preconditioning(model.family)
         centred = replace(plain, centring=known.centred(origin, l1=bool(l1.any())))

@@ -192,7 +192,7 @@ class EM(WithPrior):
     def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
         from gibbsian.learning.class_equations import class_equations
-        from gibbsian.learning.objective import ObjectiveLearner
+        from gibbsian.learning.descend import Descend
 
         if self._hard or self.clamped is not None:
             how = "hard assignments" if self._hard else "a clamped phase of its own"
@@ -201,7 +201,7 @@ class EM(WithPrior):
             )
         if has_classes(model):
             return class_equations(model, data, max_seconds)
-        likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
+        likelihood = Descend(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         return likelihood.equations(model, data, max_seconds)
 
     @property

@@ -24,7 +24,7 @@ from gibbsian.expectations.samples import Samples
 from gibbsian.learning.base import LEARNERS, LearnerState
 from gibbsian.learning.hidden import begun_phase
 from gibbsian.learning.noisy_steps import from_independent
-from gibbsian.learning.objective import Minimisation
+from gibbsian.learning.descend import Minimisation
 from gibbsian.learning.objectives import Equations, Likelihood
 from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
 from gibbsian.learning.objectives.priors import SmoothPenalty
@@ -267,7 +267,7 @@ class MonteCarloLikelihood(WithPrior):
         The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
         row is near.
         """
-        from gibbsian.learning.objective import MPLE
+        from gibbsian.learning.named import MPLE
         from gibbsian.learning.run import run
 
         model = problem.model
