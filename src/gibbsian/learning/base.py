@@ -267,7 +267,11 @@ class Learner:
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, given the one that learning started from."""
-        return state.problem.model(state.progress) if isinstance(state.problem, Fit) else model.replace(state.progress.theta)
+        return (
+            state.problem.model(state.progress)
+            if isinstance(state.problem, Fit)
+            else model.replace(state.progress.theta)
+        )
 
     def warning(self, state: LearnerState) -> str:
         """Say what is wrong with the solution; the empty string when nothing is."""
@@ -298,7 +302,11 @@ class Learner:
 
     def require_chunks(self) -> None:
         """Raise `ArgumentError` unless rows may come in chunks."""
-        old = {type(self).update, type(self).rebound, type(self).bind} == {Learner.update, Learner.rebound, Learner.bind}
+        old = {type(self).update, type(self).rebound, type(self).bind} == {
+            Learner.update,
+            Learner.rebound,
+            Learner.bind,
+        }
         if old or not self.takes_chunks:
             raise self.needs_all_rows()
 

@@ -377,8 +377,6 @@ class GradientLearner(WithPrior):
             if data.has_missing and not data.on_disk and not objective.takes_missing:
                 require_shown(data)
             return self._descent(model, data, ObjectiveGradient(objective, model), batch_size=self.batch_size)
-        if data.on_disk:
-            raise DataError("is on disk, and a step takes all rows", "give `batch_size`", argument="data")
         if not data.has_missing or objective.takes_missing:
             problem, start = self._minimisation(objective, model, data)
         elif (chains := as_completing(self.imputation, data)) is None:
