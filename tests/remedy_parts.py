@@ -825,15 +825,6 @@ LEARNED = [
         (),
         "`learner='stacking'`",
     ),
-    *(
-        Row(
-            f"newton without a Hessian: {name}",
-            lambda name=name, **how: fit(learner=gb.learning.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
-            {"optimizer": "newton"},
-            says="`optimizer='lbfgs'`",
-        )
-        for name in ("rise", "mcl")
-    ),
     Row(
         "a column that no row shows",
         lambda rows, drop=(): learned(

@@ -1796,7 +1796,7 @@ if len(ROWS) < len(GIVEN) + len(FITS) + len(STRUCTURES) + len(DRAWN):
 
 # == what every row covers ============================================================================================
 # Names that need no row: issue 32 drops them.
-LEAVING = {("optimizer", "newton")}
+LEAVING: set[tuple[str, str]] = set()
 # Names that stand in no row's settings, by the row that uses them all the same.
 USED_BY = {
     ("optimizer", "lbfgs"): "mle of spins",

@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gibbsian.learning.online import Online, _ratio_to_noise
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.learning import LearnerState, as_learner, run
 from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.learning.online import Online, _ratio_to_noise
 from gibbsian.learning.optimizers import Adam, Ascent, Decay
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.storage import Checkpoint, pack, unpack

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learning import MomentMatching, Descend, as_learner, run
+from gibbsian.learning import Descend, MomentMatching, as_learner, run
 from gibbsian.learning.around import Around
 from gibbsian.learning.base import Learner
 from gibbsian.learning.callbacks import EachStep

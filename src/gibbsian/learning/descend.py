@@ -65,8 +65,8 @@ COMPLETIONS = (
     "chains."
 )
 OPTIMIZER = (
-    "How to minimise: 'lbfgs', 'adam', 'ascent', or one with its own settings; None is L-BFGS on all rows, and Adam with "
-    "a falling rate where steps are noisy."
+    "How to minimise: 'lbfgs', 'adam', 'ascent', or one with its own settings; None is L-BFGS on all rows, and Adam "
+    "with a falling rate where steps are noisy."
 )
 BATCH_SIZE = (
     "About how many rows a minibatch has: a step of the fit is then an epoch. None takes all rows in every step."

@@ -1,9 +1,9 @@
 """Estimates of the gradient that learning follows, bound to a model and rows.
 
-Where the loss of a complete row x has the gradient ``g(x, theta)`` and cells are missing, the equations ``mean over rows
-of E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the true
-distribution, provided that cells are missing at random, so that the equations are consistent where those of complete
-rows are. They are not the gradient of any function.
+Where the loss of a complete row x has the gradient ``g(x, theta)`` and cells are missing, the equations ``mean over
+rows of E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the
+true distribution, provided that cells are missing at random, so that the equations are consistent where those of
+complete rows are. They are not the gradient of any function.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class GaussianPreconditioner:
 
 @dataclass(frozen=True)
 class GaussianLikelihood(Objective[GaussianFamily]):
-    """Minus the mean log-likelihood of a Gaussian, of complete rows given their moments; missing numbers are summed out."""
+    """Minus the mean log-likelihood of a Gaussian, given the moments of rows; missing numbers are summed out."""
 
     name: ClassVar[str] = "likelihood"
     takes_missing: ClassVar[bool] = True

@@ -15,7 +15,6 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Function
-from gibbsian.models.differences import differences
 from gibbsian.settings import check, declared, number, positional
 
 KINDS = ("biases", "interactions")
@@ -174,11 +173,6 @@ class SmoothPenalty:
         step = 1e-4 * (1.0 + np.abs(theta))
         (_, up), (_, down) = self(theta + step), self(theta - step)
         return max(float(np.mean((up - down) / (2.0 * step))), 0.0)
-
-    def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Return the second derivatives, those of a prior by differences."""
-        bent = self.l2 * np.eye(theta.size)
-        return bent if self.log_prior is None else differences(lambda point: self(point)[1], theta, np.inf)
 
     def added_to(self, function: Function) -> Function:
         """Return a function of theta with the penalty added."""

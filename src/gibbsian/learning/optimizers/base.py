@@ -206,10 +206,9 @@ class Optimizer(ABC, Generic[S]):
     True
     """
 
-    # Whether it takes a preconditioner, tensors on a device, or needs the Hessian of the function.
+    # Whether it takes a preconditioner, or tensors on a device.
     takes_preconditioner: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
-    needs_hessian: ClassVar[bool] = False
 
     @abstractmethod
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> S:
