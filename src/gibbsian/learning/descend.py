@@ -77,10 +77,11 @@ AVERAGE = (
 )
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 ADAM = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=100))
-# A preconditioner knows the curvatures: steps of the length of Newton's, which shorten soon.
-PRECONDITIONED = Ascent(learning_rate=1.0, decay=Decay(power=0.75, delay=8))
-# Completions that are drawn: steps before a fit may end within their noise.
-MIN_SAMPLED_STEPS = 20
+# Completions that chains draw have less noise than minibatches, and a preconditioner knows the curvatures: steps of the
+# length of Newton's, which shorten soon. Steps before a fit may end within their noise.
+OF_COMPLETIONS = Adam(learning_rate=0.1, decay=Decay(power=0.75, delay=50))
+PRECONDITIONED = Ascent(learning_rate=1.0, decay=Decay(power=0.75, delay=20))
+MIN_SAMPLED_STEPS = 40
 # An epoch is the last when the mean gradient is this share of its sampling error: the steps have settled, and more
 # epochs only average out what is left of the order of the rows (after k at most about 1.5 / sqrt(k) standard errors).
 SETTLED = 0.3
@@ -393,7 +394,7 @@ class GradientLearner(WithPrior):
         drawn = chains.advance(model, chains.init(model, data, np.random.default_rng(0)))
         problem, start = self._minimisation(objective, model, data, lambda _: in_all_copies(chains, drawn, data))
         gradient = SampledCompletions(objective, model, data, chains)
-        default = ADAM if problem.preconditioner is None else PRECONDITIONED
+        default = OF_COMPLETIONS if problem.preconditioner is None else PRECONDITIONED
         own = isinstance(self.optimizer, GradientStep)
         return self._descent(
             model.replace(start),
