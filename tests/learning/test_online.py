@@ -221,3 +221,18 @@ def test_the_mean_gradient_is_measured_by_the_error_of_a_mean_over_all_rows(rng)
     expected = np.sqrt(np.mean(gradient**2 / (spread**2 / 30)))
     assert mean.share_of_sampling_error(gradient, 30) == pytest.approx(expected, rel=1e-12)
     assert mean.share_of_sampling_error(gradient, 1) == np.inf
+
+
+def test_learning_by_single_rows_is_the_printed_rule():
+    """YK15, online learning: ``theta <- theta + rate * (gradient of the log-pseudolikelihood of one row)``."""
+    rows = np.where(np.random.default_rng(0).random((40, 3)) < [0.3, 0.5, 0.8], 1, -1)
+    learner, theta = Online(optimizer=Ascent(0.1), batch_size=1, average=False, centred=False), np.zeros(6)
+    machine = gb.BoltzmannMachine(coding="spin", learner=learner, l2=0.0, random_state=0)
+    for row in rows:
+        weights = np.zeros((3, 3))
+        weights[np.triu_indices(3, 1)] = theta[3:]
+        excess = row - np.tanh(theta[:3] + (weights + weights.T) @ row)
+        slopes = np.outer(excess, row)
+        theta = theta + 0.1 * np.concatenate([excess, (slopes + slopes.T)[np.triu_indices(3, 1)]])
+        machine.partial_fit(row[None])
+        np.testing.assert_allclose(machine.model_.theta, theta, atol=1e-12)

@@ -75,6 +75,7 @@ AVERAGE = (
     "Of minibatches, return the mean of the parameters over the steps, late steps counting more, instead of the last "
     "ones, and stop when it has settled. With an L1 penalty, an entry that was zero in most steps is zero in the mean."
 )
+CENTRED = "Make the steps in parameters about the mean of the data, where couplings do not drag biases along."
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 ADAM = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=100))
 # Completions that chains draw have less noise than minibatches, and a preconditioner knows the curvatures: steps of the
@@ -347,6 +348,7 @@ class GradientLearner(WithPrior):
     optimizer: Optimizer[Any] | GradientStep[Any] | str | None = optimizer_setting(None, OPTIMIZER)
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
+    centred: bool = flag(True, CENTRED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -415,6 +417,8 @@ class GradientLearner(WithPrior):
             return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
         how = {"optimizer": self.optimizer or ADAM, "average": self.average, **how}
+        if not self.centred:
+            how["coordinates"] = lambda origin: LinearMap(np.ones(model.theta.size))
         how.setdefault("coordinates", partial(preconditioning(model.family).centred, l1=True))
         return Descent(model, data, gradient, penalties=penalties, **how)
 
@@ -432,7 +436,7 @@ class GradientLearner(WithPrior):
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         optimizer: Any = self.optimizer or LBFGS()
         plain = Minimisation(self._bound(objective, model, rows_under(model)), optimizer, l1)
-        if not optimizer.takes_preconditioner:
+        if not (self.centred and optimizer.takes_preconditioner):
             return plain, model.theta
         if not l1.any() and (inverse := objective.inverse_hessian(model, data, self.l2)) is not None:
             return replace(plain, centring=LinearMap(np.ones_like(l1)), preconditioner=inverse), model.theta
