@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Floats, Tensor
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
@@ -51,7 +51,7 @@ from gibbsian.learning.optimizers import (
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
-from gibbsian.models.base import Array, ClosedForm, Family, Model, keeps
+from gibbsian.models.base import ClosedForm, Family, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -103,12 +103,12 @@ class Minimisation:
 
     function: Function
     optimizer: Optimizer
-    l1: Array
+    l1: Floats
     centring: LinearMap | None = None
     preconditioner: Preconditioner | None = None
-    refresh: Callable[[Array], Array] | None = None  # numbers of the preconditioner at theta
+    refresh: Callable[[Floats], Floats] | None = None  # numbers of the preconditioner at theta
 
-    def start(self, theta: Array) -> OptimizerState:
+    def start(self, theta: Floats) -> OptimizerState:
         """Evaluate the start."""
         return self.optimizer.init(self.function, theta, self.l1)
 
@@ -143,7 +143,7 @@ class Minimisation:
             return self.optimizer.step(self.function, state, self.l1)
         change, refresh = self.centring, self.refresh
 
-        def centred(x: Array) -> tuple[float, Array]:
+        def centred(x: Floats) -> tuple[float, Floats]:
             value, gradient = self.function(change.outwards(x))
             return value, change.gradient(gradient)
 
@@ -164,11 +164,11 @@ class MinimisationFit(Fit[OptimizerState]):
     """Steps of an optimiser over all rows; what it moves are theta, or parameters from which theta follows."""
 
     problem: Minimisation
-    start: Array
-    inward: Callable[[Array], Array]
-    model_of: Callable[[Array], Model[Family]]
+    start: Floats
+    inward: Callable[[Floats], Floats]
+    model_of: Callable[[Floats], Model[Family]]
 
-    def init(self, key: Key, theta: Array | None = None) -> tuple[OptimizerState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[OptimizerState, StepInfo]:
         """Evaluate the start."""
         given = theta is not None and theta.any()
         return self.problem.start(self.inward(theta) if given else self.start), StepInfo()
@@ -204,12 +204,12 @@ class DescentState(NamedTuple):
         What the orders of the rows and all samples follow from.
     """
 
-    theta: Array
-    iterate: Array
+    theta: Floats
+    iterate: Floats
     motion: object
     samples: object
     mean: PolyakMean | None
-    origin: Array
+    origin: Floats
     n_steps: int
     epoch: int
     seen: float
@@ -246,17 +246,17 @@ class Descent(Fit[DescentState]):
     data: Rows
     gradient: GradientEstimator[Any]
     optimizer: GradientStep[Any]
-    penalties: Callable[[float], tuple[Array, SmoothPenalty]]
-    coordinates: Callable[[Array], LinearMap]
+    penalties: Callable[[float], tuple[Floats, SmoothPenalty]]
+    coordinates: Callable[[Floats], LinearMap]
     batch_size: int | None = None
     average: bool = True
-    preconditioner: Callable[[Array], Array] | None = None
+    preconditioner: Callable[[Floats], Floats] | None = None
     min_steps: int = 1
     patience: int = PATIENCE
-    data_error: Array | None = None
-    check: Callable[[StepInfo, Array, int], StepInfo] | None = None
+    data_error: Floats | None = None
+    check: Callable[[StepInfo, Floats, int], StepInfo] | None = None
 
-    def init(self, key: Key, theta: Array | None = None) -> tuple[DescentState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState, StepInfo]:
         """Look at the first minibatch, about whose means parameters are, and start what samples."""
         theta = self.model_at_start.theta if theta is None else theta
         origin = present_means(self._batches(key, 0)[0])
@@ -323,7 +323,7 @@ class Descent(Fit[DescentState]):
         epochs = f"{n_epochs} epoch{'s' * (n_epochs != 1)} ({n_steps} minibatches)"
         return Converged(f"converged after {epochs}: the mean gradient is {share:.2g} of its sampling error")
 
-    def _agrees(self, rest: Array, noise: float, n_steps: int) -> Outcome | None:
+    def _agrees(self, rest: Floats, noise: float, n_steps: int) -> Outcome | None:
         """Return that the moments agree within the data's error, for slow chains, where they do."""
         if not noise or largest(rest) <= noise or n_steps < self.patience or self.data_error is None:
             return None
@@ -412,7 +412,7 @@ class GradientLearner(WithPrior):
     def _descent(self, model: Model[Any], data: Rows, gradient: GradientEstimator[Any], **how: Any) -> Descent:
         """Return noisy steps, in parameters about means; what may be zero must stay apart, as entries are averaged."""
 
-        def penalties(seen: float) -> tuple[Array, SmoothPenalty]:
+        def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
             before = seen - n_rows(data)
             return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
@@ -428,7 +428,7 @@ class GradientLearner(WithPrior):
         model: Model[Any],
         data: Dataset,
         completed: Callable[[Model[Any]], Dataset] | None = None,
-    ) -> tuple[Minimisation, Array]:
+    ) -> tuple[Minimisation, Floats]:
         """Return the function with what minimises it, and where to start: independent columns rather than zero.
 
         `completed` gives the rows as they are completed under a model, where an objective needs complete ones.
@@ -489,7 +489,7 @@ class GradientLearner(WithPrior):
             )
         rows = AllCompletions.of(data)
 
-        def mean_score(theta: Array) -> Array:
+        def mean_score(theta: Floats) -> Floats:
             current = model.replace(theta)
             return objective.bind(model, rows.under(current))(theta)[1]
 

@@ -14,13 +14,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
 from gibbsian.learning.optimizers.base import penalty
-from gibbsian.models.base import Array, Family, Model
+from gibbsian.models.base import Family, Model
 from gibbsian.rng import Key
 
 S = TypeVar("S")
@@ -29,21 +30,21 @@ S = TypeVar("S")
 class Gradient(NamedTuple):
     """A gradient of what is minimised, with the value there and its own Monte Carlo error, where these are known."""
 
-    vector: Array
+    vector: Floats
     value: float = np.nan
-    stderr: Array | None = None
+    stderr: Floats | None = None
 
 
 class GradientEstimator(Protocol[S]):
     """What estimates the gradient at theta; a state of plain arrays holds what it samples with."""
 
-    def init(self, theta: Array, key: Key) -> S:
+    def init(self, theta: Floats, key: Key) -> S:
         """Return the state before the first call."""
 
-    def __call__(self, theta: Array, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
+    def __call__(self, theta: Floats, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Return the gradient at theta over `rows`, a minibatch or all rows."""
 
-    def carry(self, theta: Array, state: S, key: Key) -> S:
+    def carry(self, theta: Floats, state: S, key: Key) -> S:
         """Return the state of an estimator of other rows as one of this."""
 
 
@@ -54,17 +55,17 @@ class ObjectiveGradient:
     objective: Objective
     model: Model[Family]
 
-    def init(self, theta: Array, key: Key) -> None:
+    def init(self, theta: Floats, key: Key) -> None:
         """Return no state."""
 
-    def __call__(self, theta: Array, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
+    def __call__(self, theta: Floats, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
         """Return the gradient over a minibatch."""
         if rows.has_missing and not self.objective.takes_missing:
             rows = completed(self.model.replace(theta), rows, key.generator())
         value, gradient = self.objective.sampled(self.model, rows)(theta)
         return Gradient(gradient, value), None
 
-    def carry(self, theta: Array, state: None, key: Key) -> None:
+    def carry(self, theta: Floats, state: None, key: Key) -> None:
         """Return no state."""
 
 
@@ -77,11 +78,11 @@ class SampledCompletions:
     data: Dataset
     chains: ClampedChains
 
-    def init(self, theta: Array, key: Key) -> ClampedState:
+    def init(self, theta: Floats, key: Key) -> ClampedState:
         """Start the chains."""
         return self.chains.init(self.model.replace(theta), self.data, key.generator())
 
-    def __call__(self, theta: Array, state: ClampedState, rows: Dataset, key: Key) -> tuple[Gradient, ClampedState]:
+    def __call__(self, theta: Floats, state: ClampedState, rows: Dataset, key: Key) -> tuple[Gradient, ClampedState]:
         """Run the chains on, and average over the copies of the data."""
         state = self.chains.advance(self.model.replace(theta), state)
         copies = (self.chains.completions(rows, state, copy) for copy in range(self.chains.copies))
@@ -89,7 +90,7 @@ class SampledCompletions:
         stderr = np.std(gradients, axis=0, ddof=1) / np.sqrt(len(gradients))
         return Gradient(np.mean(gradients, axis=0), float(np.mean(values)), stderr), state
 
-    def carry(self, theta: Array, state: ClampedState, key: Key) -> ClampedState:
+    def carry(self, theta: Floats, state: ClampedState, key: Key) -> ClampedState:
         """Start chains for the missing cells of these rows."""
         return self.init(theta, key)
 
@@ -115,24 +116,24 @@ class CompletedObjective:
 
     bind: Callable[[Dataset], Function]
     completions: Completed
-    model_of: Callable[[Array], Model[Family]]
-    l1: Array
+    model_of: Callable[[Floats], Model[Family]]
+    l1: Floats
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return the value and the gradient over the rows as they are completed at theta."""
         return self.bind(self.completions.under(self.model_of(theta)))(theta)
 
-    def along(self, start: OptimizerState) -> tuple[Function, Callable[[Array, float], float]]:
+    def along(self, start: OptimizerState) -> tuple[Function, Callable[[Floats, float], float]]:
         """Return the function that a step from `start` searches along, and what gives the value where it has ended."""
         values: dict[bytes, float] = {}
         base = start.value - penalty(start.theta, self.l1)
 
-        def function(theta: Array) -> tuple[float, Array]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             value, gradient = self(theta)
             values[theta.tobytes()] = value
             return base + float((theta - start.theta) @ (start.gradient + gradient)) / 2, gradient
 
-        def value_at(theta: Array, otherwise: float) -> float:
+        def value_at(theta: Floats, otherwise: float) -> float:
             value = values.get(theta.tobytes())
             return otherwise if value is None else value + penalty(theta, self.l1)
 
