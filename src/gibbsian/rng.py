@@ -65,7 +65,7 @@ class Key(NamedTuple):
     False
     """
 
-    words: np.ndarray
+    words: np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 
     @classmethod
     def of(cls, random_state: RandomState) -> Key:

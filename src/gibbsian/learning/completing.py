@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
@@ -15,7 +15,7 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import mean_statistics
-from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.expectations.clamped_chains import ClampedChains
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.learning.objectives.base import Scores
@@ -56,11 +56,11 @@ class AllCompletions:
     """
 
     rows: Dataset
-    whole: Floats
-    open_states: Floats
+    whole: Integers
+    open_states: Integers
     listed: Completions
     weights: Floats
-    place: Floats
+    place: Integers
 
     @classmethod
     def of(cls, data: Dataset) -> AllCompletions:
@@ -71,7 +71,7 @@ class AllCompletions:
         listed = enumerate_completions(data.variables, data.states[open_states], missing)
         states = np.concatenate([data.states[whole], listed.states])
         first, place = distinct(states, data.coding.domain)
-        fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
+        fixed = np.asarray(np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first)), np.float64)
         weights = data.weights[open_states][listed.row]
         return cls(_rows_like(data, states[first], fixed), whole, open_states, listed, weights, place)
 
@@ -140,13 +140,13 @@ class CompletedRows:
         return state.rows.value
 
 
-def _rows_like(data: Dataset, states: Floats, weights: Floats) -> Dataset:
+def _rows_like(data: Dataset, states: States, weights: Floats) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
     )
 
 
-def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
+def are_few(data: Rows, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
     return data.reduce(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
 
@@ -155,18 +155,18 @@ def _n_completions(data: Dataset) -> float:
     return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
-def never_shown(data: Dataset) -> Floats:
+def never_shown(data: Rows) -> Mask:
     """Which columns no row shows."""
     return data.reduce(_n_shown) == 0
 
 
-def _n_shown(data: Dataset) -> Floats:
+def _n_shown(data: Dataset) -> Integers:
     """Count the states with a weight that show each column."""
     used = np.flatnonzero(data.weights > 0)
     return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)
 
 
-def require_shown(data: Dataset) -> None:
+def require_shown(data: Rows) -> None:
     """Refuse columns that no row shows: given all others, the expected score of a variable's own bias is zero."""
     if not never_shown(data).any():
         return
@@ -197,14 +197,3 @@ def as_completing(completions: str | ClampedChains | None, data: Dataset) -> Cla
         )
     exact = are_few(data) if completions is None else completions == "exact"
     return None if exact else where_rows_are(ClampedChains(), data)
-
-
-# -- some completions -------------------------------------------------------------------------------------------------
-def in_all_copies(chains: ClampedChains, state: ClampedState, data: Dataset) -> Dataset:
-    """Return the rows as all copies of the chains complete them, sharing their weight."""
-    if data.on_cluster:
-        return chains.completed(state, in_all_copies)  # type: ignore[attr-defined]
-    one, drawn = chains.completions(data, state), state.chains.states
-    weights = np.split(one.weights, [one.n_states - state.plan.value.n_chains])
-    states = np.vstack([one.states[: len(weights[0])], drawn])
-    return _rows_like(data, states, np.concatenate([weights[0], np.tile(weights[1] / chains.copies, chains.copies)]))

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
-from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
 from gibbsian.learning.optimizers.base import penalty
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.rng import Key
 
 S = TypeVar("S")
@@ -52,8 +51,8 @@ class GradientEstimator(Protocol[S]):
 class ObjectiveGradient:
     """The gradient of an objective over minibatches, whose missing cells are completed under the model."""
 
-    objective: Objective
-    model: Model[Family]
+    objective: Objective[DiscreteFamily]
+    model: Model[DiscreteFamily]
 
     def init(self, theta: Floats, key: Key) -> None:
         """Return no state."""
@@ -69,20 +68,37 @@ class ObjectiveGradient:
         """Return no state."""
 
 
+class Imputer(Protocol[S]):
+    """What completes rows some times over, under a model that may change: clamped chains."""
+
+    @property
+    def copies(self) -> int:
+        """How many times over."""
+
+    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> S:
+        """Start the chains."""
+
+    def advance(self, model: Model[DiscreteFamily], state: S) -> S:
+        """Run the chains on."""
+
+    def completions(self, data: Dataset, state: S, copy: int = 0) -> Dataset:
+        """Return the rows as one copy completes them now."""
+
+
 @dataclass(frozen=True, eq=False)
-class SampledCompletions:
+class SampledCompletions(Generic[S]):
     """The gradient of an objective of complete rows, whose missing cells persistent chains draw under the model."""
 
-    objective: Objective
-    model: Model[Family]
+    objective: Objective[DiscreteFamily]
+    model: Model[DiscreteFamily]
     data: Dataset
-    chains: ClampedChains
+    chains: Imputer[S]
 
-    def init(self, theta: Floats, key: Key) -> ClampedState:
+    def init(self, theta: Floats, key: Key) -> S:
         """Start the chains."""
         return self.chains.init(self.model.replace(theta), self.data, key.generator())
 
-    def __call__(self, theta: Floats, state: ClampedState, rows: Dataset, key: Key) -> tuple[Gradient, ClampedState]:
+    def __call__(self, theta: Floats, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Run the chains on, and average over the copies of the data."""
         state = self.chains.advance(self.model.replace(theta), state)
         copies = (self.chains.completions(rows, state, copy) for copy in range(self.chains.copies))
@@ -90,7 +106,7 @@ class SampledCompletions:
         stderr = np.std(gradients, axis=0, ddof=1) / np.sqrt(len(gradients))
         return Gradient(np.mean(gradients, axis=0), float(np.mean(values)), stderr), state
 
-    def carry(self, theta: Floats, state: ClampedState, key: Key) -> ClampedState:
+    def carry(self, theta: Floats, state: S, key: Key) -> S:
         """Start chains for the missing cells of these rows."""
         return self.init(theta, key)
 
@@ -116,7 +132,7 @@ class CompletedObjective:
 
     bind: Callable[[Dataset], Function]
     completions: Completed
-    model_of: Callable[[Floats], Model[Family]]
+    model_of: Callable[[Floats], Model[DiscreteFamily]]
     l1: Floats
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.models.base import keeps
@@ -71,7 +71,7 @@ def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floa
     return family.canonical(np.concatenate([*biases, *tables]))
 
 
-def _pair_frequencies(data: Dataset, starts: Floats, pseudocount: float) -> Floats:
+def _pair_frequencies(data: Dataset, starts: Integers, pseudocount: float) -> Floats:
     """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
     codes, shares = data.states, data.weights / data.total_weight
     n = len(starts) - 1
@@ -99,7 +99,7 @@ def _pair_frequencies(data: Dataset, starts: Floats, pseudocount: float) -> Floa
     return mixed
 
 
-def _per_row_shown(pairs: Floats, shown: Floats, sizes: Floats) -> Floats:
+def _per_row_shown(pairs: Floats, shown: Floats, sizes: Integers) -> Floats:
     """Divide the counts of pairs of values by the share of the rows that show both columns."""
     if not (shown > 0).all():
         raise MissingValuesError(

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Mask
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -78,7 +78,7 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
     bounded: ClassVar[bool] = False  # whether the derivative of the loss is, so that single precision holds it
     takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
-    def masked(self, data: Dataset) -> Floats | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return which costs do not count; None where all do."""
         return None
 

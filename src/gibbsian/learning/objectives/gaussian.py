@@ -117,7 +117,7 @@ class GaussianLikelihood(Objective[GaussianFamily]):
         theta, least = whole.independent(), FLATTEST * np.eye(family.graph.n_nodes)
         for _ in range(EM_ROUNDS):
             moments = whole.expected_moments(theta, data.states, data.missing, data.weights)
-            theta = whole.theta_of(np.linalg.inv(moments.covariance + least), moments.mean)
+            theta = whole.theta_of(np.asarray(np.linalg.inv(moments.covariance + least), np.float64), moments.mean)
         return GaussianPreconditioner.of(family, moments, l2)
 
     def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> Floats:
