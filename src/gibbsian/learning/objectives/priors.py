@@ -204,9 +204,9 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def slope_sums(self) -> Callable[[Floats], Floats] | None:
+    def derivative_sums(self) -> Callable[[Floats], Floats] | None:
         """What a preconditioner is renewed from, where the function has it."""
-        return getattr(self.function, "slope_sums", None)
+        return getattr(self.function, "derivative_sums", None)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
