@@ -769,13 +769,6 @@ LEARNED = [
         says="`l2=1`",
     ),
     Row(
-        "a prior that a learner does not know",
-        lambda **how: gb.learning.LEARNERS.create("mcl", **how),
-        {"log_prior": "cauchy:2.5"},
-        ({"log_prior": OUT, "l2": 0.1},),
-        "`l2`",
-    ),
-    Row(
         "parameters that ran away, perhaps",
         fit,
         {"rows": MAJORITY_HOLE, "learner": "mple", "max_iter": 2000, "l2": 0.0},

@@ -93,9 +93,7 @@ class Recipe(WithPrior, Around):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        built = self.learner  # here, so that a part which cannot be is refused
-        if self.log_prior is not None and built.penalties.log_prior is None:
-            raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
+        _ = self.learner  # here, so that a part which cannot be is refused
 
     def build(self) -> Learner:
         """Put the parts together."""
