@@ -55,7 +55,7 @@ from gibbsian.learning.optimizers import (
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
-from gibbsian.models.base import ClosedForm, DiscreteFamily, Model, keeps
+from gibbsian.models.base import ClosedForm, DiscreteFamily, Layered, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -574,6 +574,8 @@ class Descend(CompletingLearner):
 def _check_fits(model: Model[DiscreteFamily], rows: Rows) -> None:
     if not isinstance(rows, Rows):
         raise DataError(f"learning takes a Dataset or a DataStream, not {type(rows).__name__}")
+    if keeps(model.family, Layered):  # whose hidden layers are no columns
+        return
     if rows.n_variables != model.n_variables:
         raise DataError(f"the model has {model.n_variables} variables but the data has {rows.n_variables} columns")
     if rows.variables != model.variables:
