@@ -19,6 +19,8 @@ from gibbsian.errors import ArgumentError
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
+# Bits of a key.
+Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 RandomState = None | int | np.random.Generator | np.random.RandomState
 
 
@@ -65,7 +67,7 @@ class Key(NamedTuple):
     False
     """
 
-    words: np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+    words: Words
 
     @classmethod
     def of(cls, random_state: RandomState) -> Key:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats
 from gibbsian.backends.device import library_of, rounding
-from gibbsian.backends.parallel import one_blas_thread
+from gibbsian.backends.threads import one_blas_thread
 from gibbsian.learning.optimizers.base import (
     OPTIMIZERS,
     ROUNDED,
