@@ -259,20 +259,8 @@ class MovedState(OptimizerState, Generic[M]):
     motion: M
 
 
-class ByMoves(Optimizer[MovedState[M]]):
+class ByMoves(Optimizer[MovedState[M]], GradientStep[M]):
     """Steps of a `GradientStep`: a move, and the function where it ends."""
-
-    @abstractmethod
-    def init_move(self, theta: Floats) -> M:
-        """Return the state before the first move."""
-
-    @abstractmethod
-    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: M) -> tuple[Floats, M]:
-        """Return the next point and the state there."""
-
-    @abstractmethod
-    def rate_at(self, t: int) -> float:
-        """Return the rate of the move after `t` others."""
 
     def init(self, function: Function, theta: Floats, l1: Floats) -> MovedState[M]:
         """Evaluate the start."""
