@@ -19,8 +19,7 @@ from gibbsian.learning.moment_matching import MomentMatching as MomentMatching
 from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
-from gibbsian.learning.descend import Descend as Descend, Descent as Descent, DescentState as DescentState
-from gibbsian.learning.gradients import Gradient as Gradient, GradientEstimator as GradientEstimator
+from gibbsian.learning.descend import Descend as Descend
 from gibbsian.learning.named import (
     MCL as MCL,
     MCPLE as MCPLE,
