@@ -11,10 +11,10 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.base import Learner, LearnerState, Penalties
-from gibbsian.learning.lessons import LESSONS
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.layers.stack import StackFamily
 
 
 class Around(Learner):
@@ -104,7 +104,7 @@ class OnJoint(Around):
 
 
 def _joint(model: Model[Any]) -> Model[Any]:
-    if not LESSONS.name_for(model.family):
+    if not isinstance(model.family, StackFamily):
         raise ArgumentError("a belief network is no exponential family over its units", "learn by `learner='stacking'`")
     if any(layer.variables.real for layer in model.family.layers):
         raise ArgumentError("real numbers have no list of values to sum over", "learn by `learner='minibatch'`")

@@ -1,0 +1,442 @@
+"""Negative phases of machines of layers: a source of samples, and what is summed exactly around each of them.
+
+CD-k starts its chains at the minibatch every time (Hinton 2002), PCD-k goes on where it stopped (Tieleman 2008), with
+replicas at higher temperatures where plain chains get stuck. Around each sample the odd layers are summed out, or, by
+spatial Monte Carlo integration (YU20 eq. 8, whose conclusion proposes it for restricted machines), a unit or a pair of
+units too. Arrays are those of the parameters' library, NumPy or PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+
+from gibbsian.arrays import Floats, Slice, Tensor
+from gibbsian.backends.device import twin
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations.layer_regions import layer_products, pair_products
+from gibbsian.inference.layer_flips import FlipSums, is_two_valued
+from gibbsian.models.base import Model, StackParts
+from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.units import as_units
+from gibbsian.registry import Registry
+from gibbsian.resources import spans
+from gibbsian.sampling.layer_paths import IndependentUnits, PathUnits
+from gibbsian.sampling.tempering import TemperedState, Tempering
+from gibbsian.settings import check, choice, declared, free, positional, whole
+
+NEGATIVE_PHASES = Registry("negative_phase", "gibbsian.expectations", "NEGATIVE_PHASES")
+REGIONS = ("hidden", "layer", "pair")
+
+S = TypeVar("S")
+
+
+class LayerMoments(NamedTuple):
+    """Means of the columns of all layers, and of products of neighbours, under the model; not centred."""
+
+    firsts: list[Floats]
+    products: list[Floats]
+
+
+# Values of all layers, row by row, over which the moments are means, or the moments themselves.
+Found: TypeAlias = list[Tensor] | LayerMoments
+
+
+@runtime_checkable
+class LayerExpectation(Protocol[S]):
+    """How the moments of a stack under the model are taken, minibatch by minibatch."""
+
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
+        """Return the state before the first minibatch: a named tuple of arrays; `base` has the rates of the data."""
+
+    def __call__(
+        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
+    ) -> tuple[Found, S]:
+        """Return samples or moments and the next state, given the fields of the odd layers at the minibatch."""
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return the number of rows that are in memory together."""
+
+    @property
+    def capturable(self) -> bool:
+        """Whether its calls can be captured on a device."""
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+class LayerSamples(NamedTuple):
+    """Values of the even layers at their places, the fields of the odd ones, and draws of these where there are any."""
+
+    values: list[Tensor]
+    fields: list[Tensor]
+    odd: tuple[Tensor, ...]
+
+
+class LayerSource(Protocol[S]):
+    """Where samples of a stack come from."""
+
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
+        """Return the state before the first minibatch."""
+
+    def advance(
+        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
+    ) -> tuple[LayerSamples, S]:
+        """Return samples and the next state."""
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return the number of rows that are in memory together."""
+
+
+class NoChains(NamedTuple):
+    """The state of a source that remembers nothing."""
+
+
+class HiddenChains(NamedTuple):
+    """Persistent chains, kept as values of the odd layers."""
+
+    hidden: tuple[Tensor, ...]
+
+
+class ReplicaState(NamedTuple):
+    """Replicas, values of the even layers side by side, and the fields at the beginning of their path."""
+
+    chains: TemperedState
+    base: tuple[Tensor, ...]
+
+
+@declared(frozen=True)
+class RestartedBlockChains:
+    """Chains that start at the rows of the minibatch and make `n_steps` steps (the k of CD-k).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.expectations.RestartedBlockChains(n_steps=3)
+    RestartedBlockChains(n_steps=3)
+    """
+
+    n_steps: int = whole(1, "Steps of each chain.", least=1)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> NoChains:
+        """Nothing is remembered."""
+        return NoChains()
+
+    def advance(
+        self,
+        family: StackFamily,
+        parts: StackParts,
+        state: NoChains,
+        clamped: Sequence[Tensor],
+        rng: np.random.Generator,
+    ) -> tuple[LayerSamples, NoChains]:
+        """Run the chains of one minibatch."""
+        values, fields = _gibbs(family, parts, _draws(family, 1, clamped, rng), self.n_steps, rng)
+        return LayerSamples(values, fields, ()), state
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return a chain for each row."""
+        return batch_size
+
+
+@declared(frozen=True)
+class PersistentBlockChains:
+    """Chains that continue from minibatch to minibatch, `n_steps` steps each time.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.expectations.PersistentBlockChains(n_chains=20)
+    PersistentBlockChains(n_steps=1, n_chains=20)
+    """
+
+    n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
+    n_chains: int = whole(100, "Number of chains, whatever the size of the minibatches.", least=1)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> HiddenChains:
+        """Start from the biases alone, which the start of a fit sets to the means of the data."""
+        family, parts = stack.family, stack.parts
+        fields = [np.tile(parts.biases[place], (self.n_chains, 1)) for place in family.sides[0]]
+        values = family.spread_side(0, _draws(family, 0, fields, rng))
+        return HiddenChains(tuple(family.draw_side(parts, 1, values, rng)[1::2]))
+
+    def advance(
+        self,
+        family: StackFamily,
+        parts: StackParts,
+        state: HiddenChains,
+        clamped: Sequence[Tensor],
+        rng: np.random.Generator,
+    ) -> tuple[LayerSamples, HiddenChains]:
+        """Continue the chains."""
+        values, fields = _gibbs(family, parts, state.hidden, self.n_steps, rng)
+        odd = tuple(_draws(family, 1, fields, rng))
+        return LayerSamples(values, fields, odd), HiddenChains(odd)
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return the number of chains."""
+        return self.n_chains
+
+
+@declared(frozen=True)
+class TemperedBlockChains:
+    """Persistent chains, each with replicas at higher temperatures to exchange states with.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.expectations.TemperedBlockChains(betas=4).n_chains
+    100
+    """
+
+    n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
+    n_chains: int = whole(100, "Chains at the machine's own temperature.", least=1)
+    betas: int | Floats = free(
+        10, "Number of inverse temperatures, evenly from 0 to 1, or these themselves.", doc="int or array"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        Tempering(self.betas)  # checks them
+
+    @property
+    def ladder(self) -> Floats:
+        """The inverse temperatures."""
+        return Tempering(self.betas).ladder
+
+    def init(
+        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
+    ) -> ReplicaState:
+        """Start all replicas at independent units with the base rates of the data."""
+        fields = base().fields
+        chains = Tempering(self.betas).init(_path(stack.family, stack.parts, fields), self.n_chains, rng)
+        return ReplicaState(chains, fields)
+
+    def advance(
+        self,
+        family: StackFamily,
+        parts: StackParts,
+        state: ReplicaState,
+        clamped: Sequence[Tensor],
+        rng: np.random.Generator,
+    ) -> tuple[LayerSamples, ReplicaState]:
+        """Continue the chains; the samples are those at the machine's own temperature."""
+        there = twin("layer_programs")
+        if there is None:
+            path = _path(family, parts, state.base)
+            chains, _ = Tempering(self.betas).step(path, state.chains, rng, self.n_steps)
+        else:
+            path = PathUnits(family, parts, state.base, 0)
+            chains = there.tempered(path, self.ladder, state.chains, self.n_steps, rng)
+        values = family.spread_side(0, path.split(chains.values[-1], 0))
+        fields = [family.fields(parts, place, values) for place in family.sides[1]]
+        return LayerSamples(values, fields, ()), state._replace(chains=chains)
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return the number of replicas."""
+        return self.n_chains * len(self.ladder)
+
+
+def _path(family: StackFamily, parts: StackParts, base: tuple[Tensor, ...]) -> PathUnits:
+    """Return the path from independent units that all steps share, in float64."""
+    return PathUnits(family, StackParts(*([np.asarray(part, np.float64) for part in some] for some in parts)), base, 0)
+
+
+def _gibbs(
+    family: StackFamily, parts: StackParts, hidden: Sequence[Tensor], n_steps: int, rng: np.random.Generator
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Draw even layers, then odd ones, in turn; return the last values of the even ones, and the odd ones' fields."""
+    values = family.draw_side(parts, 0, family.spread_side(1, hidden), rng)
+    for _ in range(n_steps - 1):
+        values = family.draw_side(parts, 0, family.draw_side(parts, 1, values, rng), rng)
+    return values, [family.fields(parts, place, values) for place in family.sides[1]]
+
+
+def _draws(family: StackFamily, side: int, fields: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
+    """Draw the layers of a side whose fields are known."""
+    return [family.layers[at].draw(own, rng) for at, own in zip(family.sides[side], fields, strict=True)]
+
+
+# -- a source and a region --------------------------------------------------------------------------------------------
+@declared(frozen=True)
+class SampledLayers:
+    """Moments over the samples of a source, with a region around each unit summed exactly.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations import PersistentBlockChains, SampledLayers
+    >>> gb.learning.Minibatch(negative_phase=SampledLayers(PersistentBlockChains(n_chains=20), "pair")).negative_phase
+    SampledLayers(source=PersistentBlockChains(n_steps=1, n_chains=20), region='pair')
+    """
+
+    source: LayerSource[object] = positional(
+        kw_only=False, default=free(PersistentBlockChains(), "Where samples come from.", doc="LayerSource")
+    )
+    region: str = positional(
+        kw_only=False,
+        default=choice(
+            "hidden",
+            "What is summed exactly: the odd layers given the even ones of each sample ('hidden'), two units of "
+            "neighbouring layers ('pair', 1-SMCI), or a unit of an even layer with all odd layers ('layer').",
+            *REGIONS,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> object:
+        """Return the state of the source."""
+        return self.source.init(stack, base, rng)
+
+    def __call__(
+        self, family: StackFamily, parts: StackParts, state: object, clamped: Sequence[Tensor], rng: np.random.Generator
+    ) -> tuple[Found, object]:
+        """Return values of all layers, or moments by spatial Monte Carlo integration."""
+        (values, fields, odd), state = self.source.advance(family, parts, state, clamped, rng)
+        if self.region == "hidden":
+            means = list(values)
+            for place, own in zip(family.sides[1], fields, strict=True):
+                means[place] = family.layers[place].means(own)
+            return means, state
+        if self.region == "pair" and not odd:
+            odd = tuple(_draws(family, 1, fields, rng))
+        hidden = np.hstack(odd) if odd else None
+        return spatial_moments(family, parts, np.hstack(values[0::2]), hidden, self.region), state
+
+    def n_samples(self, batch_size: int) -> int:
+        """Return the number of rows that are in memory together."""
+        return self.source.n_samples(batch_size)
+
+    @property
+    def capturable(self) -> bool:
+        """Whether its calls can be captured on a device, as those with plain samples can."""
+        return self.region == "hidden"
+
+
+@NEGATIVE_PHASES.register("cd", consistent=False)
+def cd(n_steps: int = 1) -> SampledLayers:
+    """CD-k."""
+    return SampledLayers(RestartedBlockChains(n_steps=n_steps))
+
+
+@NEGATIVE_PHASES.register("pcd")
+def pcd(n_steps: int = 1, n_chains: int = 100) -> SampledLayers:
+    """PCD-k."""
+    return SampledLayers(PersistentBlockChains(n_steps=n_steps, n_chains=n_chains))
+
+
+@NEGATIVE_PHASES.register("smci")
+def smci(n_steps: int = 1, n_chains: int = 100, region: str = "layer") -> SampledLayers:
+    """PCD-k with spatial Monte Carlo integration."""
+    return SampledLayers(PersistentBlockChains(n_steps=n_steps, n_chains=n_chains), region)
+
+
+@NEGATIVE_PHASES.register("tempering")
+def tempering(n_steps: int = 1, n_chains: int = 100, betas: int | Floats = 10) -> SampledLayers:
+    """Parallel tempering."""
+    return SampledLayers(TemperedBlockChains(n_steps=n_steps, n_chains=n_chains, betas=betas))
+
+
+def as_negative_phase(phase: str | LayerExpectation[object], **settings: int | None) -> LayerExpectation[object]:
+    """Turn a registered name with settings, or an object that brings its own, into a negative phase."""
+    given: dict[str, object] = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(phase, str):
+        created: LayerExpectation[object] = NEGATIVE_PHASES.create(phase, **given)
+        return created
+    if not isinstance(phase, LayerExpectation) or isinstance(phase, type):
+        raise ArgumentError(
+            f"must be one of {', '.join(NEGATIVE_PHASES)} or an expectation", argument="negative_phase", value=phase
+        )
+    if given:
+        raise ArgumentError(f"{', '.join(given)}", "an expectation brings its own settings, so give them there")
+    return phase
+
+
+# -- spatial Monte Carlo integration ----------------------------------------------------------------------------------
+def spatial_moments(
+    family: StackFamily,
+    parts: StackParts,
+    values: Floats,
+    hidden: Floats | None = None,
+    region: str = "layer",
+) -> LayerMoments:
+    """Return moments by spatial Monte Carlo integration over samples.
+
+    Parameters
+    ----------
+    family, parts : StackFamily and StackParts
+        A machine; where the even layers are of one two-valued kind, and the odd ones too, sums are compiled.
+    values : ndarray of shape (n_samples, width)
+        Visible values; of a deep machine those of the even layers side by side.
+    hidden : ndarray of shape (n_samples, width), optional
+        Hidden values, or those of the odd layers side by side, which the region ``"pair"`` needs.
+    region : {"layer", "pair"}
+        What is summed exactly around two units of neighbouring layers: the pair alone (1-SMCI, YU20 eq. 15), or the
+        unit of the even layer with all odd layers, analytically; the larger never has the larger variance (YU20
+        theorem 2).
+    """
+    if region not in REGIONS[1:]:
+        raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
+    ends = [spans(family.layers[place].width for place in side) for side in family.sides]
+    given = family.spread_side(0, [values[:, at] for at in ends[0]])
+    odd = [family.means(parts, place, given) for place in family.sides[1]]
+    if hidden is not None:
+        for place, at in zip(family.sides[1], ends[1], strict=True):
+            given[place] = hidden[:, at]
+    folded = _folded(family, parts, ends)
+    if region == "pair":
+        if hidden is None:
+            reason = "needs the hidden values of the samples"
+            raise ArgumentError(reason, "give `hidden=`", argument="region", value="pair")
+        even = [family.means(parts, place, given).mean(axis=0) for place in family.sides[0]]
+        if folded is None:
+            products = pair_products(family, parts, given)
+        else:
+            products = _unfolded(FlipSums(*folded, values).pair_products(hidden), family, ends)
+    elif folded is None:
+        even, products = layer_products(family, parts, given)
+    else:
+        flat, every = FlipSums(*folded, values).layer_moments()
+        even, products = [flat[at] for at in ends[0]], _unfolded(every, family, ends)
+    firsts = family.spread_side(0, even)
+    firsts[1::2] = [means.mean(axis=0) for means in odd]
+    return LayerMoments(firsts, products)
+
+
+def _folded(
+    family: StackFamily, parts: StackParts, ends: Sequence[Sequence[Slice]]
+) -> tuple[StackFamily, StackParts] | None:
+    """Return the machine of two layers that has the even and the odd layers, where each side is of one kind."""
+    if not is_two_valued(family):
+        return None
+    if len(family.layers) == 2:
+        return family, parts
+    sides = [[family.layers[place] for place in side] for side in family.sides]
+    if any(len({layer.kind for layer in side}) > 1 for side in sides):
+        return None
+    units = [as_units(side[0].kind, sum(layer.n_units for layer in side)) for side in sides]
+    weights = np.zeros([layer.width for layer in units], parts.weights[0].dtype)
+    for block, matrix in zip(_unfolded(weights, family, ends), parts.weights, strict=True):
+        block[:] = matrix
+    biases = [np.concatenate([parts.biases[place] for place in side]) for side in family.sides]
+    return StackFamily(tuple(units)), StackParts(biases, [weights])
+
+
+def _unfolded(matrix: Floats, family: StackFamily, ends: Sequence[Sequence[Slice]]) -> list[Floats]:
+    """Return the parts of a matrix, of even by odd layers, that are between neighbours: views."""
+    at = [ends[place % 2][place // 2] for place in range(len(family.layers))]
+    pairs = enumerate(pairwise(at))
+    return [matrix[upper, lower].T if place % 2 else matrix[lower, upper] for place, (lower, upper) in pairs]
