@@ -43,9 +43,7 @@ class BatchRows:
         """Return the values of rows, in some precision."""
         return layer.encode(self.states(places, imputed)).astype(dtype, copy=False)
 
-    def with_missing(
-        self, layer: Units, places: Integers, dtype: np.dtype[np.floating]
-    ) -> tuple[Floats, Mask | None]:
+    def with_missing(self, layer: Units, places: Integers, dtype: np.dtype[np.floating]) -> tuple[Floats, Mask | None]:
         """Return the values of rows, zeros in missing cells, and which columns of values are missing."""
         states, missing = self.data.rows(places)
         if missing is None:

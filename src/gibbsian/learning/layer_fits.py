@@ -67,7 +67,7 @@ def initial_layers(
     return as_given(model, begun if units is None else units.to_data(begun))
 
 
-# -- real numbers in standard units ---------------------------------------------------------------------------------------
+# -- real numbers in standard units ------------------------------------------------------------------------------------
 def scale_of(model: Model[StackFamily], data: Dataset) -> ColumnScale | None:
     """Return the standard units of columns of real numbers; None for discrete ones."""
     return ColumnScale.of(data) if model.family.layers[0].variables.real else None

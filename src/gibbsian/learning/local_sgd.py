@@ -113,9 +113,7 @@ def epoch_of(
     return theta, velocity, value, norm, len(fit.cuts), [after.phases]
 
 
-def _begun(
-    learner: Minibatch, stack: Model[StackFamily], key: Key, data: Dataset
-) -> tuple[float, list[PhaseState]]:
+def _begun(learner: Minibatch, stack: Model[StackFamily], key: Key, data: Dataset) -> tuple[float, list[PhaseState]]:
     """Return the value of a partition before the first epoch, times its weight, and its phases."""
     state, info = EpochFit(learner, stack, data).init(rows_key(key, data))
     return data.total_weight * info.value, [state.phases]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from gibbsian.backends.device import layer_kernels, left_to_cpu, on_device, twin
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import Cuts
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.layer_chains import LayerExpectation, SampledLayers, as_negative_phase
+from gibbsian.expectations.layer_chains import LayerExpectation, as_negative_phase
 from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties
 from gibbsian.learning.callbacks import Callback, Monitor
 from gibbsian.learning.curves import HeldOutCurves, RowScore, curve_of
@@ -310,7 +311,7 @@ class EpochFit(Fit[EpochState]):
         rates = [learner.rate(steps, n_batches) for steps in range(state.steps, state.steps + n_batches)]
         ends = [0, *(np.flatnonzero(np.diff(family.penalised)) + 1).tolist(), family.n_parameters]
         parts: list[tuple[Slice, float, float]] = []
-        for start, stop in zip(ends[:-1], ends[1:], strict=True):  # biases, then weights
+        for start, stop in pairwise(ends):  # biases, then weights
             penalised = float(family.penalised[start])
             l1 = learner.l1 * penalised + float(self.corners[start]) / state.n_rows
             parts.append((slice(start, stop), l1, learner.l2 * penalised))

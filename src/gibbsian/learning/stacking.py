@@ -21,13 +21,13 @@ from gibbsian.learning.curves import curve_of
 from gibbsian.learning.imputation import BatchRows, check_states, complete_rows
 from gibbsian.learning.layer_fits import InStandardUnits, initial_layers
 from gibbsian.learning.minibatch import COPIES_OF_WEIGHTS, EpochFit, EpochState, Minibatch
-from gibbsian.learning.optimizers import Converged, Failed, Outcome, Running, StepInfo
+from gibbsian.learning.optimizers import Converged, Failed, Running, StepInfo
 from gibbsian.models.base import Family, Layered, Model, Units, keeps
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily, joined
 from gibbsian.models.layers.units import codes_of
 from gibbsian.registry import Registry
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, spans
 from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, free
 
@@ -54,8 +54,7 @@ class NetworkStack:
     @cached_property
     def spans(self) -> list[Slice]:
         """Where the parameters of each machine lie among all."""
-        ends = np.cumsum([0, *(machine.n_parameters for machine in self.machines)]).tolist()
-        return [slice(start, stop) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+        return spans(machine.n_parameters for machine in self.machines)
 
     @property
     def n_copies(self) -> int:
@@ -344,9 +343,7 @@ class StackFit(Fit[StackState]):
         """Return the rows as the hidden units below a machine show them."""
         data, n_copies = self.data, self.stack.n_copies
         missing = None if data.missing is None else np.hstack([data.missing] * n_copies)
-        lowest = replace(
-            data, states=np.hstack([data.states] * n_copies), missing=missing, names=data.names * n_copies
-        )
+        lowest = replace(data, states=np.hstack([data.states] * n_copies), missing=missing, names=data.names * n_copies)
         if stage == 0:
             return lowest
         rows = BatchRows(lowest)
