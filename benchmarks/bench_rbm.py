@@ -28,7 +28,7 @@ def main() -> None:
         settings: dict[str, dict] = {
             "PCD-1": {},
             "plain": {"centred": False},
-            "CD-1": {"free_phase": "cd"},
+            "CD-1": {"negative_phase": "cd"},
             "PCD-10": {"n_steps": 10},
         }
         runs: dict[str, Callable[[], object]] = {"bare": lambda dtype=dtype: bare_work(dtype)}

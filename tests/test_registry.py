@@ -4,13 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from gibbsian.learning.lessons import LESSONS
 
 import gibbsian as gb
 from gibbsian.answers.about import ANSWERS
 from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import EXACT_CLAMPED
-from gibbsian.learning.lessons import LESSONS
 from gibbsian.registry import Registry
 from gibbsian.sampling.base import SWEEPS
 from gibbsian.sampling.gibbs import spin_sweeps

@@ -53,7 +53,7 @@ class TestFit:
         answer(*fit(images, *flags, "--schedule", "constant", "--l2", "0.01", "--temperature", "2"))
         rows = np.load(images / "images.npz")["binary"]
         learner = gb.learning.Minibatch(
-            max_iter=60, learning_rate=0.5, batch_size=7, free_phase="cd", n_steps=2, momentum=0.5, centred=False,
+            max_iter=60, learning_rate=0.5, batch_size=7, negative_phase="cd", n_steps=2, momentum=0.5, centred=False,
             schedule="constant", l2=0.01,
         )  # fmt: skip
         own = gb.RestrictedBoltzmannMachine(3, learner=learner, max_iter=60, temperature=2.0, random_state=0).fit(rows)

@@ -13,6 +13,7 @@ from threading import Barrier
 import numpy as np
 import pandas
 import pytest
+from gibbsian.learning.epochs_there import epoch_of
 from sklearn.base import clone
 
 import gibbsian as gb
@@ -20,7 +21,6 @@ from gibbsian.cluster import DistributedDataset
 from gibbsian.data.minibatches import draw_seed
 from gibbsian.expectations.there import own_generator
 from gibbsian.learning.callbacks import Callback
-from gibbsian.learning.epochs_there import epoch_of
 from gibbsian.learning.minibatch import MinibatchProgress, in_own_units
 from gibbsian.learning.run import run
 
@@ -245,7 +245,7 @@ def test_epochs_on_workers_learn_and_resume(client, tmp_path):
     rows = np.repeat(np.random.default_rng(0).random((300, 2)) < 0.5, 3, axis=1).astype(int)
     frame = pandas.DataFrame(rows, columns=list("abcdef"))
     data, path = there(client, frame), tmp_path / "fit.checkpoint"
-    learner = gb.learning.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
+    learner = gb.learning.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, negative_phase="tempering")
     machine = gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0)
     whole = clone(machine).fit(data)
     assert whole.score(frame) > -2.0

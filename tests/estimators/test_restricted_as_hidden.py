@@ -30,7 +30,7 @@ LEARNERS = {
     "mle": "mle",
     "pcd": "pcd",
     "minibatch": "minibatch",
-    "object": gb.learning.Minibatch(max_iter=5, free_phase="cd", batch_size=20),
+    "object": gb.learning.Minibatch(max_iter=5, negative_phase="cd", batch_size=20),
 }
 
 

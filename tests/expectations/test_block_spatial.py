@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
-from gibbsian.expectations.block_chains import spatial_moments
+from gibbsian.expectations import NEGATIVE_PHASES, PersistentBlockChains, SampledLayers
+from gibbsian.expectations.layer_chains import spatial_moments
 from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.layers.units import codes_of
@@ -103,8 +103,8 @@ def test_phase_is_registered_and_follows_the_model(rng):
     """Moments over many chains of the stationary law agree with the exact ones."""
     model = random_machine("binary", "binary", rng, 5, 4)
     v, h, law, _ = joint_law(model)
-    phase = FREE_PHASES.create("smci", n_chains=4000, n_steps=2)
-    assert phase == SpatialBlockChains(n_steps=2, n_chains=4000)
+    phase = NEGATIVE_PHASES.create("smci", n_chains=4000, n_steps=2)
+    assert phase == SampledLayers(PersistentBlockChains(n_steps=2, n_chains=4000), "layer")
     state = phase.init(model, lambda: None, rng)
     for _ in range(30):
         moments, state = phase(model.family, model.parts, state, [], rng)
@@ -114,7 +114,7 @@ def test_phase_is_registered_and_follows_the_model(rng):
 
 def test_other_regions_are_refused(rng):
     with pytest.raises(ArgumentError, match="region='square'"):
-        SpatialBlockChains(region="square")
+        SampledLayers(region="square")
     model = random_machine("spin", "spin", rng)
     with pytest.raises(ArgumentError, match="hidden="):
         spatial_moments(model.family, model.parts, np.ones((1, 5)), region="pair")

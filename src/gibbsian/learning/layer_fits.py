@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
@@ -34,18 +34,13 @@ def as_layers(model: Model[Family], data: Dataset) -> tuple[Model[StackFamily], 
     if not isinstance(layers.family, StackFamily):
         reason = "the directed layers of a belief network have no gradient that chains know"
         raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
-    stack = Model(layers.family, layers.theta)
+    stack = cast("Model[StackFamily]", layers)
     n_columns = stack.family.layers[0].n_units
     if data.n_variables == n_columns + stack.family.n_hidden:  # hidden units are columns of the model and the data
         data = without_hidden(data, stack.family.n_hidden)
     if not data.on_cluster:  # where cells were checked when they were read
         check_states(stack.family.layers[0], data)
     return stack, data
-
-
-def as_given(model: Model[Family], learned: Model[StackFamily]) -> Model[Family]:
-    """Return a stack that was learned in the form in which the model was given."""
-    return learned if keeps(model.family, Layered) else model.replace(learned.theta)
 
 
 def initial_layers(
@@ -64,7 +59,7 @@ def initial_layers(
     visible = stack.family.layers[0]
     means = (n_rows * mean_values(visible, data) + idle_means(visible)) / (n_rows + 1)
     begun = stack.replace(stack.family.initialised(means, rng, scale))
-    return as_given(model, begun if units is None else units.to_data(begun))
+    return model.replace((begun if units is None else units.to_data(begun)).theta)
 
 
 # -- real numbers in standard units ------------------------------------------------------------------------------------

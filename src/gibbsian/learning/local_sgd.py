@@ -20,7 +20,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.sums import scaled
 from gibbsian.learning.base import Fit
 from gibbsian.learning.curves import curve_of
-from gibbsian.learning.layer_fits import as_given, as_layers
+from gibbsian.learning.layer_fits import as_layers
 from gibbsian.learning.layer_phases import PhaseState
 from gibbsian.learning.minibatch import EpochFit, EpochState, Minibatch, epoch_outcome
 from gibbsian.learning.optimizers import StepInfo
@@ -84,7 +84,7 @@ class LocalSGD(Fit[LocalState]):
 
     def model(self, state: LocalState) -> Model[Family]:
         """Return the model as a state has it."""
-        return as_given(self.given, self.stack.replace(state.theta))
+        return self.given.replace(state.theta)
 
     def _info(self, value: float) -> StepInfo:
         """Return the mean of what the partitions measure, where they do."""

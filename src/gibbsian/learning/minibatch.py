@@ -23,7 +23,7 @@ from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties
 from gibbsian.learning.callbacks import Callback, Monitor
 from gibbsian.learning.curves import HeldOutCurves, RowScore, curve_of
 from gibbsian.learning.imputation import BatchRows
-from gibbsian.learning.layer_fits import InStandardUnits, as_given, as_layers, initial_layers
+from gibbsian.learning.layer_fits import InStandardUnits, as_layers, initial_layers
 from gibbsian.learning.layer_phases import PhaseDifference, PhaseState
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import Converged, Decay, Failed, Outcome, Running, StepInfo
@@ -257,7 +257,7 @@ class EpochFit(Fit[EpochState]):
 
     def model(self, state: EpochState) -> Model[Family]:
         """Return the model; parameters that have run away are refused elsewhere."""
-        return as_given(self.given, Model(self.family, np.nan_to_num(state.theta)))
+        return self.given.replace(np.nan_to_num(state.theta))
 
     def step(self, state: EpochState) -> tuple[EpochState, StepInfo]:
         """Go through the rows once, in minibatches."""
