@@ -354,7 +354,7 @@ class TestGaussian:
         independent = -0.5 * (standard**2 + np.log(2 * np.pi * X.var(axis=0))).sum(axis=1).mean()
         assert rbm.score(X) > independent + 1.0
         drawn = rbm.sample(2000)
-        np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.3)
+        np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.6)
         assert np.corrcoef(drawn.T)[2, 3] > 0.7
 
     def test_densities_integrate_to_one(self):
@@ -436,7 +436,7 @@ class TestLearning:
     def test_chunks_are_learned_one_after_the_other(self):
         rng = np.random.default_rng(0)
         X = np.repeat(rng.random((300, 2)) < 0.5, 2, axis=1).astype(int)
-        rbm = RBM(3, learning_rate=0.5, random_state=0)
+        rbm = RBM(3, learning_rate=0.5, curves=True, random_state=0)
         for _ in range(5):
             for chunk in np.array_split(X, 3):
                 rbm.partial_fit(chunk)

@@ -102,6 +102,11 @@ class InStandardUnits(Fit[ScaledState[State]]):
         """Continue in the units of the first rows."""
         return state._replace(inner=self._in(state.scale).carry(state.inner))
 
+    def kept(self, state: ScaledState[State]) -> ScaledState[State] | None:
+        """Bridge: return the state at the end of a fit, if another one can continue it."""
+        inner = self._in(state.scale).kept(state.inner)
+        return None if inner is None else state._replace(inner=inner)
+
     def _in(self, scale: ColumnScale) -> Fit[State]:
         """Return the fit in some units; it is kept for the next call."""
         name = scale.centres.tobytes() + scale.spreads.tobytes()

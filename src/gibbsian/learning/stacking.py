@@ -307,13 +307,13 @@ class StackFit(Fit[StackState]):
         return info._replace(metrics={self.curve: info.metrics[self.curve] if began else np.nan} if self.curve else {})
 
     def model(self, state: StackState) -> Model[Family]:
-        """Return the machine as far as it is learned: with zeros for machines to come."""
+        """Return the machine as far as it is learned: with zeros for machines to come, and for what has run away."""
         if state.stage == self.n_machines and state.together is not None:
-            return self.given.replace(state.together.theta)
+            return self.given.replace(np.nan_to_num(state.together.theta))
         machines = state.machines.copy()
         if state.stage < self.n_machines:
             machines[self.stack.spans[state.stage]] = state.alone.theta
-        return self.given.replace(self._stacked(machines))
+        return self.given.replace(np.nan_to_num(self._stacked(machines)))
 
     # -- the fits in turn ---------------------------------------------------------------------------------------------
     def _begin(self, stage: int, machines: Floats, imputed: States, key: Key) -> EpochState:
