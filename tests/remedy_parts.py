@@ -785,7 +785,7 @@ LEARNED = [
     Row(
         "hidden values of a model without any",
         span,
-        {"learner": "span-hidden"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("span-hidden"))},
         ({"n_components": 2, "random_state": 0}, {"learner": "span-greedy"}),
         "`n_components` above 1",
     ),
@@ -821,7 +821,7 @@ LEARNED = [
     Row(
         "a belief network by minibatches",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"learner": "minibatch"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("minibatch"))},
         (),
         "`learner='stacking'`",
     ),
@@ -1291,7 +1291,7 @@ OTHERS = [
     Row(
         "errors of hidden units by chains",
         errors_of_rbm,
-        {"learner": "mcmle"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("mcmle"))},
         ({"how": gb.uncertainty.bootstrap},),
         "bootstrap",
     ),
@@ -1817,7 +1817,7 @@ FAMILIES = [
     Row(
         "a belief network as one model of all units",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"learner": "em"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("em"))},
         (),
         "`learner='stacking'`",
     ),
