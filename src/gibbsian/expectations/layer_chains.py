@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -270,7 +270,7 @@ def _draws(family: StackFamily, side: int, fields: Sequence[Tensor], rng: np.ran
 
 # -- a source and a region --------------------------------------------------------------------------------------------
 @declared(frozen=True)
-class SampledLayers:
+class SampledLayers(Generic[S]):
     """Moments over the samples of a source, with a region around each unit summed exactly.
 
     Examples
@@ -281,7 +281,7 @@ class SampledLayers:
     SampledLayers(source=PersistentBlockChains(n_steps=1, n_chains=20), region='pair')
     """
 
-    source: LayerSource[object] = positional(
+    source: LayerSource[S] = positional(
         kw_only=False, default=free(PersistentBlockChains(), "Where samples come from.", doc="LayerSource")
     )
     region: str = positional(
@@ -297,13 +297,13 @@ class SampledLayers:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> object:
+    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
         """Return the state of the source."""
         return self.source.init(stack, base, rng)
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, state: object, clamped: Sequence[Tensor], rng: np.random.Generator
-    ) -> tuple[Found, object]:
+        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
+    ) -> tuple[Found, S]:
         """Return values of all layers, or moments by spatial Monte Carlo integration."""
         (values, fields, odd), state = self.source.advance(family, parts, state, clamped, rng)
         if self.region == "hidden":
@@ -327,25 +327,25 @@ class SampledLayers:
 
 
 @NEGATIVE_PHASES.register("cd", consistent=False)
-def cd(n_steps: int = 1) -> SampledLayers:
+def cd(n_steps: int = 1) -> SampledLayers[NoChains]:
     """CD-k."""
     return SampledLayers(RestartedBlockChains(n_steps=n_steps))
 
 
 @NEGATIVE_PHASES.register("pcd")
-def pcd(n_steps: int = 1, n_chains: int = 100) -> SampledLayers:
+def pcd(n_steps: int = 1, n_chains: int = 100) -> SampledLayers[HiddenChains]:
     """PCD-k."""
     return SampledLayers(PersistentBlockChains(n_steps=n_steps, n_chains=n_chains))
 
 
 @NEGATIVE_PHASES.register("smci")
-def smci(n_steps: int = 1, n_chains: int = 100, region: str = "layer") -> SampledLayers:
+def smci(n_steps: int = 1, n_chains: int = 100, region: str = "layer") -> SampledLayers[HiddenChains]:
     """PCD-k with spatial Monte Carlo integration."""
     return SampledLayers(PersistentBlockChains(n_steps=n_steps, n_chains=n_chains), region)
 
 
 @NEGATIVE_PHASES.register("tempering")
-def tempering(n_steps: int = 1, n_chains: int = 100, betas: int | Floats = 10) -> SampledLayers:
+def tempering(n_steps: int = 1, n_chains: int = 100, betas: int | Floats = 10) -> SampledLayers[ReplicaState]:
     """Parallel tempering."""
     return SampledLayers(TemperedBlockChains(n_steps=n_steps, n_chains=n_chains, betas=betas))
 

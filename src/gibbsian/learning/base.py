@@ -168,7 +168,7 @@ class Penalties(NamedTuple):
 
     l1: float | str = 0.0
     l2: float = 0.0
-    log_prior: Any = None
+    log_prior: object = None
 
     @property
     def any(self) -> bool:

@@ -13,6 +13,9 @@ from gibbsian.models.base import StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import codes_of, refused, spread
 
+# float64 or float32
+Precision = np.dtype[np.float64]
+
 # Rows that are imputed together.
 BLOCK = 4096
 
@@ -39,11 +42,11 @@ class BatchRows:
             states[mask] = imputed[self._cells(places)]
         return states
 
-    def values(self, layer: Units, places: Integers, imputed: States, dtype: np.dtype[np.floating]) -> Floats:
+    def values(self, layer: Units, places: Integers, imputed: States, dtype: Precision) -> Floats:
         """Return the values of rows, in some precision."""
         return layer.encode(self.states(places, imputed)).astype(dtype, copy=False)
 
-    def with_missing(self, layer: Units, places: Integers, dtype: np.dtype[np.floating]) -> tuple[Floats, Mask | None]:
+    def with_missing(self, layer: Units, places: Integers, dtype: Precision) -> tuple[Floats, Mask | None]:
         """Return the values of rows, zeros in missing cells, and which columns of values are missing."""
         states, missing = self.data.rows(places)
         if missing is None:
@@ -64,7 +67,8 @@ class BatchRows:
         """Return the imputed cells of values of all rows."""
         assert self.data.missing is not None
         missing = self.data.missing[self.data.row_of]
-        return codes_of(layer, values)[missing].astype(self.data.states.dtype)
+        imputed: States = codes_of(layer, values)[missing].astype(self.data.states.dtype)
+        return imputed
 
     def start(self, family: StackFamily, parts: StackParts, rng: np.random.Generator, n_sweeps: int = 0) -> States:
         """Draw the missing cells from the visible biases alone, then sweep over them given their rows."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Mask, Tensor
 from gibbsian.backends.device import layer_kernels, library_of
 from gibbsian.data import Dataset
 from gibbsian.expectations.deep_mean_field import DeepMeanField
@@ -30,6 +30,7 @@ from gibbsian.expectations.layer_chains import Found, LayerExpectation, LayerMom
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import log_probability, mean_values
+from gibbsian.resources import spans
 from gibbsian.sampling.layer_paths import IndependentUnits, filled_values
 
 # The offsets follow the means of the minibatches by this share at every step.
@@ -101,7 +102,7 @@ class PhaseDifference:
         state: PhaseState,
         values: Tensor,
         rng: np.random.Generator,
-        missing: Tensor | None = None,
+        missing: Mask | None = None,
     ) -> BatchGradient:
         """Return what a minibatch of visible values gives; the chains continue."""
         clamped = self.clamp(parts, values, missing)
@@ -109,7 +110,7 @@ class PhaseDifference:
         vector, means = phase_difference(clamped.values, found, state.offsets if self.centred else None)
         return BatchGradient(vector, PhaseState(free, towards(state.offsets, means)), clamped.misfit)
 
-    def clamp(self, parts: StackParts, values: Tensor, missing: Tensor | None = None) -> Clamped:
+    def clamp(self, parts: StackParts, values: Tensor, missing: Mask | None = None) -> Clamped:
         """Return the hidden units given rows of visible values; where cells are missing, of deep machines alone."""
         family = self.family
         if not self.is_deep:
@@ -136,25 +137,30 @@ def phase_difference(
     of the lower layer in the minibatch, those of the samples, mu and ``<v>_data - <v>_model`` as rows, and R those of
     the upper layer in both with their weights, ``-(<h>_data - <h>_model)`` and ``-nu``.
     """
-    kernels, like, top = layer_kernels(data[0]), data[0], len(data) - 1
+    kernels, like = layer_kernels(data[0]), data[0]
     moments = free if isinstance(free, LayerMoments) else None
-    others = free if moments is None else moments.firsts
+    others: Sequence[Tensor] = free.firsts if isinstance(free, LayerMoments) else free
     height = len(like) + (len(others[0]) if moments is None else 0) + (0 if offsets is None else 2)
     widths = [part.shape[1] for part in data]
     flat = kernels.empty(1, sum(widths) + sum(a * b for a, b in pairwise(widths)), like)[0]
-    start, biases, means, lefts, rights = 0, [], [], [], []
-    for place, (own, other, width) in enumerate(zip(data, others, widths, strict=True)):
-        left = kernels.empty(height, width, like) if place < top else None
-        right = kernels.empty(height, width, like) if place else None
-        biases.append(flat[start : start + width])
-        offset = None if offsets is None else offsets[place]
-        means.append(kernels.join_phases(own, other, offset, left, right, biases[-1]))
-        lefts.append(left)
-        rights.append(right)
-        start += width
+    lefts = [kernels.empty(height, width, like) for width in widths[:-1]]
+    rights = [kernels.empty(height, width, like) for width in widths[1:]]
+    biases = [flat[at] for at in spans(widths)]
+    means = [
+        kernels.join_phases(
+            own,
+            others[place],
+            None if offsets is None else offsets[place],
+            lefts[place] if place < len(lefts) else None,
+            rights[place - 1] if place else None,
+            biases[place],
+        )
+        for place, own in enumerate(data)
+    ]
+    start = sum(widths)
     for place, (a, b) in enumerate(pairwise(widths)):
         weights = flat[start : start + a * b].reshape(a, b)
-        library_of(like).matmul(lefts[place].T, rights[place + 1], out=weights)
+        library_of(like).matmul(lefts[place].T, rights[place], out=weights)
         if moments is not None:
             weights -= moments.products[place]
         if offsets is not None:

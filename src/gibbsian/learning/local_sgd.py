@@ -66,20 +66,21 @@ class LocalSGD(Fit[LocalState]):
     def step(self, state: LocalState) -> tuple[LocalState, StepInfo]:
         """Have every partition learned from once, and average."""
         learn = partial(epoch_of, self.learner, self.stack, state._replace(phases=()), self.data.total_weight)
-        *sums, n_batches, phases = self.data.reduce(learn, state.phases)
-        theta, velocity, value, norm = (total / self.data.total_weight for total in sums)
+        total, dtype = self.data.total_weight, state.theta.dtype
+        theta, velocity, value, norm, n_batches, phases = self.data.reduce(learn, state.phases)
+        value, norm = value / total, norm / total
         after = state._replace(
-            theta=theta.astype(state.theta.dtype),
-            velocity=velocity.astype(state.theta.dtype),
+            theta=(theta / total).astype(dtype),
+            velocity=(velocity / total).astype(dtype),
             phases=tuple(phases),
             epoch=state.epoch + 1,
             steps=state.steps + n_batches,
         )
-        return after, self._info(float(value))._replace(
-            gradient_norm=float(norm),
+        return after, self._info(value)._replace(
+            gradient_norm=norm,
             step_size=self.learner.learning_rate,
             evaluations=after.steps,
-            outcome=epoch_outcome(self.learner, after.epoch, after.steps, float(norm)),
+            outcome=epoch_outcome(self.learner, after.epoch, after.steps, norm),
         )
 
     def model(self, state: LocalState) -> Model[Family]:

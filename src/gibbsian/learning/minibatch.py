@@ -5,11 +5,12 @@ The gradient of a minibatch is in `gibbsian.learning.layer_phases`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -153,9 +154,11 @@ class Minibatch(Learner):
         from gibbsian.learning.local_sgd import LocalSGD
 
         stack, rows = as_layers(model, data)
-        bind = partial(LocalSGD if data.on_cluster else EpochFit, self)
+        bind = cast(
+            "Callable[[Model[Family], Dataset], Fit[object]]", partial(LocalSGD if data.on_cluster else EpochFit, self)
+        )
         if stack.family.layers[0].variables.real:
-            return InStandardUnits(bind, stack, rows)
+            return cast("Fit[object]", InStandardUnits(bind, model, rows))
         return bind(model, rows)
 
     # -- what estimators ask ------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ class EpochFit(Fit[EpochState]):
     def carry(self, state: EpochState) -> EpochState:
         """Continue the chains with other rows, unless there are others now; missing cells are imputed anew."""
         begun, _ = self.init(state.key.fold("carried", state.epoch), state.theta)
-        same = [np.shape(part) for part in _leaves(begun.phases)] == [np.shape(part) for part in _leaves(state.phases)]
+        same = _shapes(begun.phases.free) == _shapes(state.phases.free)
         phases = state.phases if same else state.phases._replace(free=begun.phases.free)
         return state._replace(phases=phases, imputed=begun.imputed, n_rows=state.n_rows + begun.n_rows)
 
@@ -377,6 +380,6 @@ def epoch_outcome(learner: Minibatch, epoch: int, steps: int, gradient_norm: flo
     return Converged(f"trained for {learner.max_iter} epoch{'s' * (learner.max_iter != 1)}")
 
 
-def _leaves(part: object) -> list[object]:
-    """Return the arrays of nested tuples."""
-    return [leaf for inner in part for leaf in _leaves(inner)] if isinstance(part, tuple) else [part]
+def _shapes(part: object) -> object:
+    """Return the shapes of the arrays of nested tuples."""
+    return [_shapes(inner) for inner in part] if isinstance(part, tuple) else np.asarray(part).shape

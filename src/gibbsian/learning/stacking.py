@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties
 from gibbsian.learning.curves import curve_of
 from gibbsian.learning.imputation import BatchRows, check_states, complete_rows
-from gibbsian.learning.layer_fits import InStandardUnits, initial_layers
+from gibbsian.learning.layer_fits import InStandardUnits, ScaledState, initial_layers
 from gibbsian.learning.minibatch import COPIES_OF_WEIGHTS, EpochFit, EpochState, Minibatch
 from gibbsian.learning.optimizers import Converged, Failed, Running, StepInfo
 from gibbsian.models.base import Family, Layered, Model, Units, keeps
@@ -170,15 +171,16 @@ class Stacking(Learner):
         """Return the learner of all layers together; None for the directed layers of a belief network."""
         return self.together if STACKS.of(model.family).learns_together else None
 
-    def bind(self, model: Model[Family], data: Dataset) -> Fit[object]:
+    def bind(self, model: Model[Family], data: Dataset) -> Fit[StackState] | Fit[ScaledState[StackState]]:
         """Bind to a deep machine and rows."""
         assert keeps(model.family, Layered)
         check_states(model.family.layers[0], data)
         if self.carried == "means" and any(layer.kind != "binary" for layer in model.family.layers[1:-1]):
             reason, remedy = "needs hidden units of 0 and 1, which can be probabilities", "use 'samples'"
             raise ArgumentError(reason, remedy, argument="carried", value="means")
-        bind = partial(StackFit, self)
-        return InStandardUnits(bind, model, data) if model.family.layers[0].variables.real else bind(model, data)
+        if model.family.layers[0].variables.real:
+            return InStandardUnits(partial(StackFit, self), model, data)
+        return StackFit(self, model, data)
 
     # -- what estimators ask ------------------------------------------------------------------------------------------
     counts_rows = True  # what goes up from a layer is kept
@@ -245,6 +247,7 @@ class StackFit(Fit[StackState]):
     def __init__(self, learner: Stacking, model: Model[Family], data: Dataset):
         self.learner, self.given, self.data = learner, model, data
         self.stack: NetworkStack = STACKS.of(model.family)(model.family)
+        self.layers = self.stack.family.layers
         self.together = learner.last(model)
         self.n_machines = len(self.stack.machines)
         self._require_memory()
@@ -256,7 +259,7 @@ class StackFit(Fit[StackState]):
         imputed = np.empty(0, self.data.states.dtype)
         together = None
         if self.together is not None:  # the form of learning together, before it begins
-            visible = self.given.family.layers[0]
+            visible = self.layers[0]
             drawn = codes_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0)))
             together, _ = EpochFit(self.together, self.given, complete_rows(drawn.astype(imputed.dtype))).init(key)
         state = StackState(machines, imputed, 0, self._begin(0, machines, imputed, key), together, key)
@@ -265,7 +268,7 @@ class StackFit(Fit[StackState]):
     def step(self, state: StackState) -> tuple[StackState, StepInfo]:
         """Learn from every row once."""
         fit = self._fit(state.stage, state.machines, state.imputed, state.key)
-        if state.stage == self.n_machines:
+        if state.stage == self.n_machines and state.together is not None:
             together, info = fit.step(state.together)
             return self._told(replace(state, together=together), info)
         alone, info = fit.step(state.alone)
@@ -301,10 +304,12 @@ class StackFit(Fit[StackState]):
 
     def _info(self, info: StepInfo, state: StackState) -> StepInfo:
         """Measure what learning together does, once it has begun."""
-        if self.together is None:
+        if self.together is None or not isinstance(self.stack.family, StackFamily):
             return info._replace(metrics={})
+        name, _ = curve_of(self.stack.family)
         began = state.stage == self.n_machines and state.together is not None and state.together.epoch > 0
-        return info._replace(metrics={self.curve: info.metrics[self.curve] if began else np.nan} if self.curve else {})
+        followed = self.together.curves or len(self.layers) > 2
+        return info._replace(metrics={name: info.metrics[name] if began else np.nan} if followed else {})
 
     def model(self, state: StackState) -> Model[Family]:
         """Return the machine as far as it is learned: with zeros for machines to come, and for what has run away."""
@@ -349,7 +354,7 @@ class StackFit(Fit[StackState]):
         rows = BatchRows(lowest)
         # all copies of a column as the first one was imputed
         first = rows.states(np.arange(rows.n_rows), imputed)[:, : data.n_variables]
-        states = np.hstack([first] * n_copies)
+        states = cast("States", np.hstack([first] * n_copies))
         for place, family in enumerate(self.stack.machines[:stage]):
             parts = family.split(machines[self.stack.spans[place]])
             values = [family.layers[0].encode(states), None]
@@ -364,17 +369,10 @@ class StackFit(Fit[StackState]):
         """Return theta of the whole."""
         return self.stack.stacked([machines[span] for span in self.stack.spans])
 
-    @cached_property
-    def curve(self) -> str:
-        """The name of what learning together follows."""
-        assert self.together is not None
-        deep = len(self.given.family.layers) > 2
-        return curve_of(self.given.family)[0] if deep or self.together.curves else ""
-
     def _require_memory(self) -> None:
         """Ask for the machine that is learned, all of them twice, the whole, and rows that are carried upwards."""
         sizes = [machine.n_parameters for machine in self.stack.machines]
-        widths = [layer.width for layer in self.given.family.layers]
+        widths = [layer.width for layer in self.layers]
         carried = (self.stack.n_copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
         held = COPIES_OF_WEIGHTS * max(sizes) + 2 * sum(sizes) + COPIES_OF_WHOLE * self.given.theta.size
         what = f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns to {self.data.n_rows:,} rows"
