@@ -679,7 +679,7 @@ LEARNED = [
         "a prior of classes",
         lambda how: gb.learning.run(
             gb.learning.LEARNERS.create("em", **how),
-            models.GaussianMixtureFamily(2, 3).unfitted(),
+            Model.zeros(models.GaussianMixtureFamily(2, 3)),
             gb.Dataset.read(NUMBERS, coding="real"),
             np.random.default_rng(0),
         ),

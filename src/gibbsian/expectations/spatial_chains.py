@@ -150,7 +150,7 @@ def _pair_regions(family: PairwiseFamily, theta: Array, plan: ChainPlan, states:
     y, extra = map(np.concatenate, zip(*parts, strict=True))
     statistics = factorised_statistics(family, y, plan.shares)
     # products of 0/1 values change by a quarter of what those of spins do
-    statistics[family.n_biases :] += extra.sum(axis=0) * (family.gap / 2) ** 2
+    statistics[family.layout.n_biases :] += extra.sum(axis=0) * (family.layout.gap / 2) ** 2
     return statistics
 
 

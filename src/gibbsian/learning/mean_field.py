@@ -26,10 +26,11 @@ from gibbsian.errors import (
 )
 from gibbsian.learning.base import LEARNERS, LearnerState
 from gibbsian.learning.optimizers import Converged, StepInfo
-from gibbsian.learning.potts_mean_field import has_pair_tables, inverted, solve_potts
+from gibbsian.learning.potts_mean_field import inverted, solve_potts
 from gibbsian.learning.recipe import Penalised
 from gibbsian.models.base import Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.tables import is_potts
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, positional
@@ -142,7 +143,7 @@ class InverseMeanField(Penalised):
 
     def init(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Refuse what the formula cannot take; nothing is computed yet."""
-        kind, tables = f"has no formula for a {type(model.family).__name__}", has_pair_tables(model.family)
+        kind, tables = f"has no formula for a {type(model.family).__name__}", is_potts(model.family)
         if not is_ising(model.family) and not tables:
             raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
         if tables and self.approximation != "naive":
@@ -152,7 +153,7 @@ class InverseMeanField(Penalised):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Evaluate the formula."""
         model, data = state.problem
-        if has_pair_tables(model.family):
+        if is_potts(model.family):
             theta, unreal = solve_potts(model.family, data, self.l2), np.empty((0, 2))
         else:
             theta, unreal = _solve(self.approximation, model, data, self.l2)
@@ -231,7 +232,7 @@ def _spin_moments(
             "some pair of columns is never present together", "drop one of them, or use `learner='mle'`"
         )
     raw = carrier.family.split(moments)
-    symmetric = family.low == -family.gap / 2 and not family.bias
+    symmetric = family.layout.low == -family.layout.gap / 2 and not family.bias
     mean = np.zeros(data.n_variables) if symmetric else raw.biases
     i, j = graph.edges.T
     constant = np.abs(mean) >= 1.0 - 1e-15

@@ -51,9 +51,7 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 # -- directed parameters and their losses -----------------------------------------------------------------------------
 def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, np.ndarray]:
     """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
-    family = model.family
-    pairs = Pairs(family.graph, family.bias, family.low, family.gap, directed=True)
-    return pairs, np.concatenate([model.theta, model.parts.couplings])
+    return model.family.layout._replace(directed=True), np.concatenate([model.theta, model.parts.couplings])
 
 
 Bind = Callable[[Pairs, Dataset], Function]
@@ -175,7 +173,7 @@ class Nodewise(Penalised):
         """Return the number that l1 stands for, in the model's own coding."""
         if not isinstance(self.l1, str):
             return self.l1
-        to_spins = (model.family.gap / 2) ** 2
+        to_spins = (model.family.layout.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:

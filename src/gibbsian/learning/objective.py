@@ -108,7 +108,7 @@ class ObjectiveLearner(WithPrior):
             return plain, model.theta if model.theta.any() else start
         minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
         if completed is None and curvature is not None:  # a function of rows in memory, or on a device, has them there
-            weights = getattr(plain.function, "slope_sums", None) or objective.slope_sums(model, data)
+            weights = getattr(plain.function, "derivative_sums", None) or objective.derivative_sums(model, data)
             if weights is not None:
                 minimised = replace(minimised, renewed=partial(_renewed, curvature, weights))
         change: Any = centred.centring

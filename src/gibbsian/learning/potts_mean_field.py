@@ -7,32 +7,15 @@ direct coupling analysis (Morcos et al. 2011).
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
-from gibbsian.models.base import keeps
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory, row_blocks
 
 # An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
 LEAST_UNEXPLAINED = 1e-10
-
-
-@runtime_checkable
-class MayBePotts(Protocol):
-    """A family that tells whether it is a Potts family."""
-
-    @property
-    def is_potts(self) -> bool:
-        """Whether the tables are those of every single variable and of pairs."""
-
-
-def has_pair_tables(family: object) -> bool:
-    """Say whether a family is a Potts family."""
-    return keeps(family, MayBePotts) and family.is_potts
 
 
 def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.ndarray:

@@ -32,6 +32,7 @@ import numpy as np
 from gibbsian.backends.device import library_of, twin
 from gibbsian.learning.objectives.centring import LinearMap, pair_centring, product_centring
 from gibbsian.models.base import Array, Family
+from gibbsian.models.families.tables import is_potts
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
 
@@ -377,14 +378,14 @@ class PairPreconditioning(Preconditioning):
 
     def centred(self, origin: Array, l1: bool = False) -> LinearMap:
         """Return the change to parameters about a mean; couplings are only rescaled."""
-        family, half = self.family, self.family.gap / 2
+        family, half = self.family, self.family.layout.gap / 2
         scales = np.full(family.n_parameters, half**2)
-        scales[: family.n_biases] = half
+        scales[: family.layout.n_biases] = half
         return pair_centring(family.graph.edges, origin, scales) if family.bias else LinearMap(scales)
 
     def independent(self, mean: Array) -> Array:
         """Return theta of independent columns with these means, all between the two values."""
-        theta, n_biases = np.zeros(self.family.n_parameters), self.family.n_biases
+        theta, n_biases = np.zeros(self.family.n_parameters), self.family.layout.n_biases
         theta[:n_biases] = _log_odds(self.family.variables, mean)[:n_biases]
         return theta
 
@@ -392,8 +393,8 @@ class PairPreconditioning(Preconditioning):
         self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent."""
-        family, low, half = self.family, self.family.low, self.family.gap / 2
-        origin, high, n_biases = mean if family.bias else np.zeros_like(mean), low + family.gap, family.n_biases
+        family, (_, bias, low, gap, _), n_biases = self.family, self.family.layout, self.family.layout.n_biases
+        half, high, origin = gap / 2, low + gap, mean if bias else np.zeros_like(mean)
         variances = ((low + high) * mean - low * high - origin**2) / half**2
         ridges, (i, j) = l2 / np.square(self.centred(origin).scales), family.graph.edges.T
         single = variances if weights is None else weights[0]
@@ -460,7 +461,7 @@ class TablePreconditioning(Preconditioning):
 
     @cached_property
     def _is_large(self) -> bool:
-        return self.family.n_parameters > MANY_PARAMETERS and self.family.is_potts
+        return self.family.n_parameters > MANY_PARAMETERS and is_potts(self.family)
 
     @cached_property
     def _value_pairs(self) -> Array:

@@ -104,7 +104,7 @@ class Objective(ABC, Generic[F]):
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         return None
 
-    def slope_sums(self, model: Model[F], data: Dataset) -> Callable[[Floats], Floats] | None:
+    def derivative_sums(self, model: Model[F], data: Dataset) -> Callable[[Floats], Floats] | None:
         """Return what a dense preconditioner is renewed from, as a function of theta."""
         return None
 

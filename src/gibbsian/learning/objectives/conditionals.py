@@ -48,9 +48,9 @@ class BoundLoss:
         """Return value and gradient."""
         return self.conditionals.evaluate(theta, self.loss)
 
-    def slope_sums(self, theta: Floats) -> Floats:
-        """Return the sums over rows that update a dense preconditioner: see `PairConditionals.slope_sums`."""
-        return self.conditionals.slope_sums(theta, self.loss)
+    def derivative_sums(self, theta: Floats) -> Floats:
+        """Return the sums over rows that update a dense preconditioner: see `PairConditionals.derivative_sums`."""
+        return self.conditionals.derivative_sums(theta, self.loss)
 
 
 class ConditionalsObjective(Objective[DiscreteFamily]):
@@ -139,9 +139,9 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
             return None  # a loss that is flat there, or whose minimum is not the model
         return known.preconditioner(mean, statistics, weights, l2)
 
-    def slope_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+    def derivative_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of theta for `PairCurvature.renewed`: a pass over the rows costs an evaluation."""
-        return data.bind(partial(self._slope_sums_over, model))
+        return data.bind(partial(self._derivative_sums_over, model))
 
-    def _slope_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
-        return self._over(model, data, by_row=True).slope_sums
+    def _derivative_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+        return self._over(model, data, by_row=True).derivative_sums

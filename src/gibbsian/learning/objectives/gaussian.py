@@ -9,10 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.inference.gaussian_posterior import GaussianRows
 from gibbsian.learning.objectives.base import Function, Objective, Scores
 from gibbsian.learning.objectives.curvature import state_blocks
 from gibbsian.models.base import Model
-from gibbsian.models.families.gaussian import GaussianFamily, Moments
+from gibbsian.models.families.gaussian import GaussianFamily, Moments, gaussian_loss
 
 GaussianModel = Model[GaussianFamily]
 
@@ -29,7 +30,8 @@ class ExpectedMoments(NamedTuple):
 
     def under(self, model: GaussianModel) -> Moments:
         """Return the expected moments of the rows given their present cells."""
-        return model.family.expected_moments(model.theta, self.data.states, self.data.missing, self.data.weights)
+        rows = GaussianRows(model.family, self.data.states, self.data.missing)
+        return rows.moments(model.theta, self.data.weights)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class GaussianLikelihood(Objective[GaussianFamily]):
 
     def bind(self, model: GaussianModel, data: Dataset | Moments) -> Function:
         """Take the moments once and return the function of theta."""
-        return partial(model.family.loss, moments=moments_of(model.family, data))
+        return partial(gaussian_loss, model.family, moments=moments_of(model.family, data))
 
     def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
         """Return the second derivatives at the model's parameters."""

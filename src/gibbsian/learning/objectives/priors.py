@@ -201,9 +201,9 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def slope_sums(self) -> Callable[[np.ndarray], np.ndarray] | None:
+    def derivative_sums(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """What a preconditioner is renewed from, where the function has it."""
-        return getattr(self.function, "slope_sums", None)
+        return getattr(self.function, "derivative_sums", None)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
