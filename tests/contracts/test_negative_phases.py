@@ -63,7 +63,7 @@ def flat(model: Machine, found: list[np.ndarray] | LayerMoments) -> np.ndarray:
 
 def begun(phase: LayerExpectation, model: Machine, rng: np.random.Generator) -> object:
     rows = rows_of(model, 100, rng)
-    return phase.init(model, lambda: IndependentUnits.of_data(model, rows), rng)
+    return phase.init(model, IndependentUnits.of_data(model, rows).fields, rng)
 
 
 def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:

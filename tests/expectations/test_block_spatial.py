@@ -105,7 +105,7 @@ def test_phase_is_registered_and_follows_the_model(rng):
     v, h, law, _ = joint_law(model)
     phase = NEGATIVE_PHASES.create("smci", n_chains=4000, n_steps=2)
     assert phase == SampledLayers(PersistentBlockChains(n_steps=2, n_chains=4000), "layer")
-    state = phase.init(model, lambda: None, rng)
+    state = phase.init(model, [], rng)
     for _ in range(30):
         moments, state = phase(model.family, model.parts, state, [], rng)
     found = np.concatenate([moments.firsts[0], moments.firsts[1], moments.products[0].ravel()])

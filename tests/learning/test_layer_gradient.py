@@ -133,7 +133,7 @@ def test_chains_that_run_long_have_the_moments_of_the_model(machine, source, rng
     phase = SampledLayers(source)
     rows = data_rows(codes_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
     fields = [machine.family.fields(machine.parts, 1, [machine.visible.encode(rows.states), None])]
-    state = phase.init(machine, lambda: None, rng)
+    state = phase.init(machine, [], rng)
     (values, hidden), _ = phase(machine.family, machine.parts, state, fields, rng)
     found = machine.family.split(machine.family.statistics_of([values, hidden]))
     exact, _ = ExactPhase()(machine.family, machine.parts, None, None, None)

@@ -8,13 +8,13 @@ units too. Arrays are those of the parameters' library, NumPy or PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
-from gibbsian.arrays import Floats, Slice, Tensor
+from gibbsian.arrays import Floats, Integers, Slice, Tensor
 from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
@@ -24,9 +24,8 @@ from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import as_units
 from gibbsian.registry import Registry
 from gibbsian.resources import spans
-from gibbsian.sampling.layer_paths import IndependentUnits, PathUnits
-from gibbsian.sampling.tempering import TemperedState, Tempering
-from gibbsian.settings import check, choice, declared, free, positional, whole
+from gibbsian.sampling.layer_paths import PathUnits
+from gibbsian.settings import check, check_whole_number, choice, declared, free, positional, whole
 
 NEGATIVE_PHASES = Registry("negative_phase", "gibbsian.expectations", "NEGATIVE_PHASES")
 REGIONS = ("hidden", "layer", "pair")
@@ -49,8 +48,11 @@ Found: TypeAlias = list[Tensor] | LayerMoments
 class LayerExpectation(Protocol[S]):
     """How the moments of a stack under the model are taken, minibatch by minibatch."""
 
-    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
-        """Return the state before the first minibatch: a named tuple of arrays; `base` has the rates of the data."""
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> S:
+        """Return the state before the first minibatch: a named tuple of arrays.
+
+        Independent units with the fields `base` have the base rates of the data.
+        """
 
     def __call__(
         self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
@@ -77,7 +79,7 @@ class LayerSamples(NamedTuple):
 class LayerSource(Protocol[S]):
     """Where samples of a stack come from."""
 
-    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> S:
         """Return the state before the first minibatch."""
 
     def advance(
@@ -100,9 +102,10 @@ class HiddenChains(NamedTuple):
 
 
 class ReplicaState(NamedTuple):
-    """Replicas, values of the even layers side by side, and the fields at the beginning of their path."""
+    """Replicas of all temperatures and chains, values of the even layers side by side; their path begins at `base`."""
 
-    chains: TemperedState
+    values: Floats
+    n_steps: Integers
     base: tuple[Tensor, ...]
 
 
@@ -122,9 +125,7 @@ class RestartedBlockChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(
-        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
-    ) -> NoChains:
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> NoChains:
         """Nothing is remembered."""
         return NoChains()
 
@@ -162,9 +163,7 @@ class PersistentBlockChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(
-        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
-    ) -> HiddenChains:
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> HiddenChains:
         """Start from the biases alone, which the start of a fit sets to the means of the data."""
         family, parts = stack.family, stack.parts
         fields = [np.tile(parts.biases[place], (self.n_chains, 1)) for place in family.sides[0]]
@@ -193,6 +192,8 @@ class PersistentBlockChains:
 class TemperedBlockChains:
     """Persistent chains, each with replicas at higher temperatures to exchange states with.
 
+    Desjardins, Courville, Bengio, Vincent and Delalleau (2010); Cho, Raiko and Ilin (2010).
+
     Examples
     --------
     >>> import gibbsian as gb
@@ -208,20 +209,24 @@ class TemperedBlockChains:
 
     def __post_init__(self) -> None:
         check(self)
-        Tempering(self.betas)  # checks them
+        if not np.ndim(self.betas):
+            check_whole_number("betas", self.betas, least=2)
+        ladder = self.ladder
+        if ladder.ndim != 1 or ladder.size < 2 or ladder[0] < 0 or ladder[-1] != 1 or (np.diff(ladder) <= 0).any():
+            raise ArgumentError("betas must rise, from 0 or more, to 1", "give their number, or all of them")
 
     @property
     def ladder(self) -> Floats:
         """The inverse temperatures."""
-        return Tempering(self.betas).ladder
+        betas = np.asarray(self.betas, dtype=np.float64)
+        return betas if betas.ndim else np.linspace(0.0, 1.0, int(betas))
 
-    def init(
-        self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator
-    ) -> ReplicaState:
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> ReplicaState:
         """Start all replicas at independent units with the base rates of the data."""
-        fields = base().fields
-        chains = Tempering(self.betas).init(_path(stack.family, stack.parts, fields), self.n_chains, rng)
-        return ReplicaState(chains, fields)
+        family, shape = stack.family, (len(self.ladder), self.n_chains)
+        fields = [np.tile(base[place], (shape[0] * shape[1], 1)) for place in family.sides[0]]
+        values = np.hstack(_draws(family, 0, fields, rng)).reshape(*shape, -1)
+        return ReplicaState(values, np.zeros(1, np.int64), tuple(base))
 
     def advance(
         self,
@@ -233,24 +238,44 @@ class TemperedBlockChains:
     ) -> tuple[LayerSamples, ReplicaState]:
         """Continue the chains; the samples are those at the machine's own temperature."""
         there = twin("layer_programs")
-        if there is None:
-            path = _path(family, parts, state.base)
-            chains, _ = Tempering(self.betas).step(path, state.chains, rng, self.n_steps)
+        exchanged, doubles = exchange_replicas, parts
+        if there is not None:
+            exchanged = there.exchange_replicas
         else:
-            path = PathUnits(family, parts, state.base, 0)
-            chains = there.tempered(path, self.ladder, state.chains, self.n_steps, rng)
-        values = family.spread_side(0, path.split(chains.values[-1], 0))
+            doubles = StackParts(*([np.asarray(part, np.float64) for part in some] for some in parts))
+        path = PathUnits(family, doubles, state.base, 0)
+        number, replicas = state.n_steps, state.values.reshape(-1, *state.values.shape[2:])
+        for _ in range(self.n_steps):
+            replicas = exchanged(path, replicas, self.ladder, number, rng)
+            number = number + 1
+        replicas = replicas.reshape(state.values.shape)
+        values = family.spread_side(0, path.split(replicas[-1], 0))
         fields = [family.fields(parts, place, values) for place in family.sides[1]]
-        return LayerSamples(values, fields, ()), state._replace(chains=chains)
+        return LayerSamples(values, fields, ()), ReplicaState(replicas, number, state.base)
 
     def n_samples(self, batch_size: int) -> int:
         """Return the number of replicas."""
         return self.n_chains * len(self.ladder)
 
 
-def _path(family: StackFamily, parts: StackParts, base: tuple[Tensor, ...]) -> PathUnits:
-    """Return the path from independent units that all steps share, in float64."""
-    return PathUnits(family, StackParts(*([np.asarray(part, np.float64) for part in some] for some in parts)), base, 0)
+def exchange_replicas(
+    path: PathUnits, replicas: Floats, ladder: Floats, number: Integers, rng: np.random.Generator
+) -> Floats:
+    """Move the replicas of all temperatures, rows of one matrix, and let neighbours exchange states in turn."""
+    n_betas, n_chains = len(ladder), len(replicas) // len(ladder)
+    own, down, up = (
+        np.repeat(ladder[(np.arange(n_betas) + step).clip(0, n_betas - 1)], n_chains)[:, None] for step in (0, -1, 1)
+    )
+    replicas = path.step(path.features(replicas), own, rng)
+    features = path.features(replicas)
+    here = path.log_weights(replicas, features, own)
+    lower, upper = ((path.log_weights(replicas, features, at) - here).reshape(n_betas, -1) for at in (down, up))
+    turn = (np.arange(n_betas - 1)[:, None] + number) % 2 == 0
+    taken = (np.log(rng.random((n_betas - 1, n_chains))) < upper[:-1] + lower[1:]) & turn
+    rows = np.arange(len(replicas)).reshape(n_betas, n_chains)
+    rows[:-1] += n_chains * taken
+    rows[1:] -= n_chains * taken
+    return replicas[rows.ravel()]
 
 
 def _gibbs(
@@ -297,7 +322,7 @@ class SampledLayers(Generic[S]):
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, stack: Model[StackFamily], base: Callable[[], IndependentUnits], rng: np.random.Generator) -> S:
+    def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> S:
         """Return the state of the source."""
         return self.source.init(stack, base, rng)
 

@@ -29,9 +29,9 @@ from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layer_chains import Found, LayerExpectation, LayerMoments
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
-from gibbsian.models.layers.units import log_probability, mean_values
+from gibbsian.models.layers.units import idle_means, log_probability, mean_values
 from gibbsian.resources import spans
-from gibbsian.sampling.layer_paths import IndependentUnits, filled_values
+from gibbsian.sampling.layer_paths import SHRINKAGE, filled_values
 
 # The offsets follow the means of the minibatches by this share at every step.
 OFFSET_SHARE = 0.01
@@ -93,7 +93,10 @@ class PhaseDifference:
         shares = data.weights[some] / data.weights[some].sum()
         values = self.clamp(model.parts, filled_values(visible, data, some).astype(model.theta.dtype)).values
         means = [mean_values(visible, data), *(shares @ part for part in values[1:])]
-        free = self.free.init(model, lambda: IndependentUnits.from_values(model, values[::2], shares), rng)
+        # what the data never show the model may
+        each = zip(self.family.layers, means, strict=True)
+        base = [layer.fields_of(mean + SHRINKAGE * (idle_means(layer) - mean)) for layer, mean in each]
+        free = self.free.init(model, base, rng)
         return PhaseState(free, tuple(part.astype(model.theta.dtype) for part in means))
 
     def __call__(

@@ -56,25 +56,6 @@ class Given(Stream):
         return torch.from_numpy(self.rng.standard_normal((n_rows, width)))
 
 
-class GivenTempered(Given):
-    """The same for tempered chains, whose places NumPy moves one after the other."""
-
-    def __init__(self, rng, owner, source, sizes):
-        super().__init__(rng, owner)
-        self.source, self.sizes, self.waiting, self.number = source, sizes, [], 0
-
-    def uniform(self, n_rows, width, dtype):
-        if not self.waiting:
-            n, c = len(self.source.ladder), self.source.n_chains
-            moves = [[self.rng.random((c, size)) for size in self.sizes] for _ in range(n)]
-            shares = np.ones((n - 1, c))
-            for lower in range(self.number % 2, n - 1, 2):
-                shares[lower] = self.rng.random(c)
-            self.number += 1
-            self.waiting = [*(np.concatenate(part) for part in zip(*moves, strict=True)), shares]
-        return torch.from_numpy(self.waiting.pop(0))
-
-
 def a_fit(visible, hidden, rng, **settings):
     """A learner bound to rows, and where it stands before its first epoch."""
     machine = random_machine(visible, hidden, rng)
@@ -96,12 +77,7 @@ def one_epoch_there(fit, state):
     with on_device("torch"):
         plan = fit._plan(state)
         program = programs.program_of(fit, state, plan, here())
-        if isinstance(source := fit.gradient.free.source, TemperedBlockChains):
-            sizes = [fit.family.layers[place].n_units for side in fit.family.sides[::-1] for place in side]
-            stream = GivenTempered(rng, program, source, sizes)
-            stream.number = int(state.phases.free.chains.n_steps)
-        else:
-            Given(rng, program)
+        Given(rng, program)
         return program(fit, state, plan)
 
 

@@ -188,14 +188,9 @@ def exchange_round(
     return values[rows.ravel()], (lower, upper)
 
 
-def tempered(units: Any, ladder: np.ndarray, state: Any, n_steps: int, stream: Any) -> Any:
-    """Return the tempered chains of a free phase some steps later."""
-    shape, places = state.values.shape, _ladder(tuple(ladder.tolist()), state.values.device)
-    values, count = state.values.reshape(-1, shape[2]), state.n_steps
-    for _ in range(n_steps):
-        values, _ = exchange_round(units, values, places, 1, count, stream)
-        count = count + 1
-    return state._replace(values=values.view(shape), n_steps=count)
+def exchange_replicas(units: Any, values: Any, ladder: np.ndarray, number: Any, stream: Any) -> Any:
+    """Do what `expectations.layer_chains.exchange_replicas` does."""
+    return exchange_round(units, values, _ladder(tuple(ladder.tolist()), values.device), 1, number, stream)[0]
 
 
 _LADDERS: dict[Any, Any] = {}
