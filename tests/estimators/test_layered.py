@@ -135,7 +135,7 @@ def test_weights_of_one_change_nothing(name):
         for pair in itertools.permutations(phases, 2)
     ],
 )
-def test_the_free_phase_may_change_between_chunks(name, first, then):
+def test_the_negative_phase_may_change_between_chunks(name, first, then):
     told = small_machine(name, learner=gb.learning.Minibatch(negative_phase=first)).partial_fit(bits())
     told.set_params(learner=gb.learning.Minibatch(negative_phase=then)).partial_fit(bits())
     assert told.result_.provenance["chunks"] == 2

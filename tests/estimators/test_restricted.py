@@ -398,7 +398,7 @@ class TestGaussian:
 
 class TestLearning:
     @pytest.mark.parametrize("phase", ["pcd", "cd", "smci", "tempering"])
-    def test_every_free_phase_raises_the_exact_likelihood(self, phase):
+    def test_every_negative_phase_raises_the_exact_likelihood(self, phase):
         rng = np.random.default_rng(0)
         X = np.repeat(rng.random((100, 2)) < 0.5, 2, axis=1).astype(int)
         machine = RBM(
@@ -552,7 +552,7 @@ def test_machines_with_thousands_of_columns_can_be_asked():
 
 
 @pytest.mark.parametrize(("first", "then"), [("pcd", "tempering"), ("tempering", "pcd"), ("cd", "smci")])
-def test_the_free_phase_may_change_after_a_fit(first, then):
+def test_the_negative_phase_may_change_after_a_fit(first, then):
     rbm = RBM(3, negative_phase=first, max_iter=1, random_state=0).fit(bits())
     fitted = rbm.model_.theta
     rbm.set_params(learner=gb.learning.Minibatch(negative_phase=then)).partial_fit(bits())

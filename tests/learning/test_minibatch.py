@@ -231,8 +231,8 @@ def test_it_is_a_learner_and_settings_of_the_phase_have_one_home():
     learner = Minibatch(n_chains=7, n_steps=2)
     assert isinstance(learner, Learner)
     family = random_machine("binary", "binary", np.random.default_rng(0)).family
-    assert learner.free_phase(family) == SampledLayers(PersistentBlockChains(n_chains=7, n_steps=2))
-    assert replace(learner, l2=0.1).free_phase(family) == learner.free_phase(family)
+    assert learner.phase(family) == SampledLayers(PersistentBlockChains(n_chains=7, n_steps=2))
+    assert replace(learner, l2=0.1).phase(family) == learner.phase(family)
     with pytest.raises(ArgumentError, match="brings its own settings"):
         Minibatch(negative_phase=SampledLayers(), n_chains=7)
 

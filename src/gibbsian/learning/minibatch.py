@@ -130,7 +130,7 @@ class Minibatch(Learner):
         """The penalties of the weights, and the prior."""
         return Penalties(self.l1, self.l2, self.log_prior)
 
-    def free_phase(self, family: StackFamily) -> LayerExpectation[object]:
+    def phase(self, family: StackFamily) -> LayerExpectation[object]:
         """Return the negative phase of a family; chains that go by name are as many as rows in a minibatch.
 
         Moments of real numbers are noisy: few chains would lose what the rows of a minibatch teach.
@@ -227,7 +227,7 @@ class EpochFit(Fit[EpochState]):
         self.family, self.theta = stack.family, stack.theta.astype(learner.dtype)
         self.rows = BatchRows(data)
         self.cuts = Cuts(self.rows.data.n_draws, learner.batch_size)
-        phase = learner.free_phase(self.family)
+        phase = learner.phase(self.family)
         self.gradient = PhaseDifference(self.family, phase, learner.centred, learner.mean_field_steps)
         self._require_memory(phase)
         self.curve, self.sign = curve_of(self.family)
