@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.layer_chains import NEGATIVE_PHASES, LayerExpectation, LayerMoments
+from gibbsian.expectations.layer_chains import NEGATIVE_PHASES, LayerExpectation, LayerMoments, LayerPoint
 from gibbsian.inference import exact
 from gibbsian.learning import Minibatch
 from gibbsian.sampling.layer_paths import IndependentUnits
@@ -73,7 +73,7 @@ def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.
 
 
 def call(phase: LayerExpectation, model: Machine, state: object, fields: list[np.ndarray], rng: np.random.Generator):
-    return phase(model.family, model.parts, state, fields, rng)
+    return phase(LayerPoint(model.family, model.parts, fields), state, rng)
 
 
 def run(phase: LayerExpectation, model: Machine, seed: int, n_calls: int) -> tuple[np.ndarray, object]:

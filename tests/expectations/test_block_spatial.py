@@ -7,7 +7,7 @@ import pytest
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import NEGATIVE_PHASES, PersistentBlockChains, SampledLayers
-from gibbsian.expectations.layer_chains import spatial_moments
+from gibbsian.expectations.layer_chains import LayerPoint, spatial_moments
 from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.layers.units import codes_of
@@ -107,7 +107,7 @@ def test_phase_is_registered_and_follows_the_model(rng):
     assert phase == SampledLayers(PersistentBlockChains(n_steps=2, n_chains=4000), "layer")
     state = phase.init(model, [], rng)
     for _ in range(30):
-        moments, state = phase(model.family, model.parts, state, [], rng)
+        moments, state = phase(LayerPoint(model.family, model.parts, []), state, rng)
     found = np.concatenate([moments.firsts[0], moments.firsts[1], moments.products[0].ravel()])
     assert np.abs(found - statistics_of(v, h, law)).max() < 4 * 0.5 / np.sqrt(4000)
 

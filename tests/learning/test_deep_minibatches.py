@@ -42,9 +42,9 @@ class ExactPhase:
     def init(self, model, base, rng):
         return NoChains()
 
-    def __call__(self, family, parts, state, fields, rng):
-        theta = np.concatenate([part.ravel() for some in parts for part in some])
-        return LayerMoments(*family.split(exact_sums.layer_sums(Model(family, theta)).moments)), state
+    def __call__(self, at, state, rng):
+        theta = np.concatenate([part.ravel() for some in at.parts for part in some])
+        return LayerMoments(*at.family.split(exact_sums.layer_sums(Model(at.family, theta)).moments)), state
 
     def n_samples(self, batch_size):
         return batch_size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains
-from gibbsian.expectations.layer_chains import LayerMoments, NoChains, SampledLayers
+from gibbsian.expectations.layer_chains import LayerMoments, LayerPoint, NoChains, SampledLayers
 from gibbsian.learning import Minibatch
 from gibbsian.learning.layer_phases import phase_difference, towards
 from gibbsian.learning.minibatch import EpochFit
@@ -25,9 +25,9 @@ class ExactPhase:
     def init(self, model, base, rng):
         return NoChains()
 
-    def __call__(self, family, parts, state, fields, rng):
-        theta = np.concatenate([part.ravel() for some in parts for part in some])
-        return LayerMoments(*family.split(layer_sums(Model(family, theta)).moments.astype(theta.dtype))), state
+    def __call__(self, at, state, rng):
+        theta = np.concatenate([part.ravel() for some in at.parts for part in some])
+        return LayerMoments(*at.family.split(layer_sums(Model(at.family, theta)).moments.astype(theta.dtype))), state
 
     def n_samples(self, batch_size):
         return batch_size
@@ -99,7 +99,7 @@ def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rn
     mu, nu = rng.random(machine.visible.width), rng.random(machine.hidden.width)
     values = machine.visible.encode(rows.states)
     data = [values, machine.hidden_means(values)]
-    free, _ = ExactPhase()(machine.family, machine.parts, None, None, None)
+    free, _ = ExactPhase()(LayerPoint(machine.family, machine.parts, ()), None, None)
     g_b, g_c, g_w = parts(phase_difference(data, free, None)[0], machine)
     d_b, d_c, made = parts(phase_difference(data, free, (mu, nu))[0], machine)
     d_w = g_w - np.outer(g_b, nu) - np.outer(mu, g_c)  # chain rule, b and c as functions of b', c' and W
@@ -134,9 +134,9 @@ def test_chains_that_run_long_have_the_moments_of_the_model(machine, source, rng
     rows = data_rows(codes_of(machine.visible, machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
     fields = [machine.family.fields(machine.parts, 1, [machine.visible.encode(rows.states), None])]
     state = phase.init(machine, [], rng)
-    (values, hidden), _ = phase(machine.family, machine.parts, state, fields, rng)
+    (values, hidden), _ = phase(LayerPoint(machine.family, machine.parts, fields), state, rng)
     found = machine.family.split(machine.family.statistics_of([values, hidden]))
-    exact, _ = ExactPhase()(machine.family, machine.parts, None, None, None)
+    exact, _ = ExactPhase()(LayerPoint(machine.family, machine.parts, ()), None, None)
     scale = 1.0 if machine.visible.kind != "gaussian" and machine.hidden.kind != "gaussian" else 4.0
     for one, other in zip([*found.biases, *found.weights], [*exact.firsts, *exact.products], strict=True):
         assert np.abs(one - other).max() < scale * 4.5 / np.sqrt(4000)

@@ -40,6 +40,14 @@ class LayerMoments(NamedTuple):
     products: list[Floats]
 
 
+class LayerPoint(NamedTuple):
+    """A machine, and the fields of its odd layers given the rows of a minibatch."""
+
+    family: StackFamily
+    parts: StackParts
+    clamped: Sequence[Tensor]
+
+
 # Values of all layers, row by row, over which the moments are means, or the moments themselves.
 Found: TypeAlias = list[Tensor] | LayerMoments
 
@@ -54,10 +62,8 @@ class LayerExpectation(Protocol[S]):
         Independent units with the fields `base` have the base rates of the data.
         """
 
-    def __call__(
-        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
-    ) -> tuple[Found, S]:
-        """Return samples or moments and the next state, given the fields of the odd layers at the minibatch."""
+    def __call__(self, at: LayerPoint, state: S, rng: np.random.Generator) -> tuple[Found, S]:
+        """Return samples or moments, and the next state."""
 
     def n_samples(self, batch_size: int) -> int:
         """Return the number of rows that are in memory together."""
@@ -82,9 +88,7 @@ class LayerSource(Protocol[S]):
     def init(self, stack: Model[StackFamily], base: Sequence[Floats], rng: np.random.Generator) -> S:
         """Return the state before the first minibatch."""
 
-    def advance(
-        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
-    ) -> tuple[LayerSamples, S]:
+    def advance(self, at: LayerPoint, state: S, rng: np.random.Generator) -> tuple[LayerSamples, S]:
         """Return samples and the next state."""
 
     def n_samples(self, batch_size: int) -> int:
@@ -129,16 +133,9 @@ class RestartedBlockChains:
         """Nothing is remembered."""
         return NoChains()
 
-    def advance(
-        self,
-        family: StackFamily,
-        parts: StackParts,
-        state: NoChains,
-        clamped: Sequence[Tensor],
-        rng: np.random.Generator,
-    ) -> tuple[LayerSamples, NoChains]:
+    def advance(self, at: LayerPoint, state: NoChains, rng: np.random.Generator) -> tuple[LayerSamples, NoChains]:
         """Run the chains of one minibatch."""
-        values, fields = _gibbs(family, parts, _draws(family, 1, clamped, rng), self.n_steps, rng)
+        values, fields = _gibbs(at, _draws(at.family, 1, at.clamped, rng), self.n_steps, rng)
         return LayerSamples(values, fields, ()), state
 
     def n_samples(self, batch_size: int) -> int:
@@ -171,16 +168,11 @@ class PersistentBlockChains:
         return HiddenChains(tuple(family.draw_side(parts, 1, values, rng)[1::2]))
 
     def advance(
-        self,
-        family: StackFamily,
-        parts: StackParts,
-        state: HiddenChains,
-        clamped: Sequence[Tensor],
-        rng: np.random.Generator,
+        self, at: LayerPoint, state: HiddenChains, rng: np.random.Generator
     ) -> tuple[LayerSamples, HiddenChains]:
         """Continue the chains."""
-        values, fields = _gibbs(family, parts, state.hidden, self.n_steps, rng)
-        odd = tuple(_draws(family, 1, fields, rng))
+        values, fields = _gibbs(at, state.hidden, self.n_steps, rng)
+        odd = tuple(_draws(at.family, 1, fields, rng))
         return LayerSamples(values, fields, odd), HiddenChains(odd)
 
     def n_samples(self, batch_size: int) -> int:
@@ -229,15 +221,10 @@ class TemperedBlockChains:
         return ReplicaState(values, np.zeros(1, np.int64), tuple(base))
 
     def advance(
-        self,
-        family: StackFamily,
-        parts: StackParts,
-        state: ReplicaState,
-        clamped: Sequence[Tensor],
-        rng: np.random.Generator,
+        self, at: LayerPoint, state: ReplicaState, rng: np.random.Generator
     ) -> tuple[LayerSamples, ReplicaState]:
         """Continue the chains; the samples are those at the machine's own temperature."""
-        there = twin("layer_programs")
+        (family, parts, _), there = at, twin("layer_programs")
         exchanged, doubles = exchange_replicas, parts
         if there is not None:
             exchanged = there.exchange_replicas
@@ -279,9 +266,10 @@ def exchange_replicas(
 
 
 def _gibbs(
-    family: StackFamily, parts: StackParts, hidden: Sequence[Tensor], n_steps: int, rng: np.random.Generator
+    at: LayerPoint, hidden: Sequence[Tensor], n_steps: int, rng: np.random.Generator
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Draw even layers, then odd ones, in turn; return the last values of the even ones, and the odd ones' fields."""
+    family, parts, _ = at
     values = family.draw_side(parts, 0, family.spread_side(1, hidden), rng)
     for _ in range(n_steps - 1):
         values = family.draw_side(parts, 0, family.draw_side(parts, 1, values, rng), rng)
@@ -326,11 +314,9 @@ class SampledLayers(Generic[S]):
         """Return the state of the source."""
         return self.source.init(stack, base, rng)
 
-    def __call__(
-        self, family: StackFamily, parts: StackParts, state: S, clamped: Sequence[Tensor], rng: np.random.Generator
-    ) -> tuple[Found, S]:
+    def __call__(self, at: LayerPoint, state: S, rng: np.random.Generator) -> tuple[Found, S]:
         """Return values of all layers, or moments by spatial Monte Carlo integration."""
-        (values, fields, odd), state = self.source.advance(family, parts, state, clamped, rng)
+        family, (values, fields, odd), state = at.family, *self.source.advance(at, state, rng)
         if self.region == "hidden":
             means = list(values)
             for place, own in zip(family.sides[1], fields, strict=True):
@@ -339,7 +325,7 @@ class SampledLayers(Generic[S]):
         if self.region == "pair" and not odd:
             odd = tuple(_draws(family, 1, fields, rng))
         hidden = np.hstack(odd) if odd else None
-        return spatial_moments(family, parts, np.hstack(values[0::2]), hidden, self.region), state
+        return spatial_moments(family, at.parts, np.hstack(values[0::2]), hidden, self.region), state
 
     def n_samples(self, batch_size: int) -> int:
         """Return the number of rows that are in memory together."""

@@ -26,7 +26,7 @@ from gibbsian.arrays import Mask, Tensor
 from gibbsian.backends.device import layer_kernels, library_of
 from gibbsian.data import Dataset
 from gibbsian.expectations.deep_mean_field import DeepMeanField
-from gibbsian.expectations.layer_chains import Found, LayerExpectation, LayerMoments
+from gibbsian.expectations.layer_chains import Found, LayerExpectation, LayerMoments, LayerPoint
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import idle_means, log_probability, mean_values
@@ -109,7 +109,7 @@ class PhaseDifference:
     ) -> BatchGradient:
         """Return what a minibatch of visible values gives; the chains continue."""
         clamped = self.clamp(parts, values, missing)
-        found, free = self.free(self.family, parts, state.free, clamped.fields, rng)
+        found, free = self.free(LayerPoint(self.family, parts, clamped.fields), state.free, rng)
         vector, means = phase_difference(clamped.values, found, state.offsets if self.centred else None)
         return BatchGradient(vector, PhaseState(free, towards(state.offsets, means)), clamped.misfit)
 
