@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.models.scopes import Scopes
 from gibbsian.sampling import Annealing, variable_path
 from timing import interleaved

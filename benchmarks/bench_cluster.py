@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.cluster import DistributedDataset, connect
 from gibbsian.cluster.connection import fits_on
 from timing import asked

@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.data import Dataset
+from gibbsian.domain import CategoryCoding
 from gibbsian.learning import FitResult, as_learner, run
-from gibbsian.learning.span_base import CompleteRows, LearnerState, SpanProgress
-from gibbsian.learning.span_problem import SpanProblem
+from gibbsian.learning.optimizers import Converged
 from gibbsian.models import FullSpanFamily, Model, SpanBasis, Variables
 from gibbsian.resources import format_bytes
+from gibbsian.rng import Key
 
 FLOATS = {"float64": np.float64, "float32": np.float32}
 
@@ -64,18 +65,18 @@ class Steps:
     """Greedy steps of one fit, started anew when it has converged."""
 
     def __init__(self, x: np.ndarray, sizes: tuple[int, ...], dtype: type) -> None:
-        self.rows = CompleteRows(SpanProblem.build(SpanBasis(Variables.categories(sizes)), x, np.ones(len(x)), dtype))
-        self.greedy = as_learner("span-greedy", dtype=np.dtype(dtype).name)
-        self.state = self.start()
-
-    def start(self) -> LearnerState:
-        """The uniform distribution."""
-        return LearnerState(self.rows, SpanProgress(self.rows.begin(self.greedy, np.empty(0, np.int64), np.empty(0))))
+        coding = CategoryCoding.of_labels([range(q) for q in sizes])
+        names = tuple(f"x{i}" for i in range(len(sizes)))
+        codes, counts = np.unique(x.astype(np.int8), axis=0, return_counts=True)
+        data = Dataset(codes, counts.astype(float), None, coding, names, np.arange(len(codes)))
+        start = Model.zeros(FullSpanFamily.uniform(Variables.categories(sizes)))
+        self.fit = as_learner("span-greedy", dtype=np.dtype(dtype).name).bind(start, data)
+        self.state, _ = self.fit.init(Key.of(0))
 
     def __call__(self) -> None:
-        self.state, info = self.greedy.step(self.state)
-        if info.outcome is not None:
-            self.state = self.start()
+        self.state, info = self.fit.step(self.state)
+        if isinstance(info.outcome, Converged):
+            self.state, _ = self.fit.init(Key.of(0))
 
     def times(self, n_steps: int) -> np.ndarray:
         """Seconds of each of the next steps."""

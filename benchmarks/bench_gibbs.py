@@ -2,8 +2,8 @@
 
 The limits are kernels for one purpose each, with 32 random bits: chains side by side in vectors on a lattice with one
 coupling and no fields, so that a table of five thresholds does; the sites of a colour side by side on a lattice with
-couplings of its own, and tanh in float32; and dense chains in float32 that keep their fields. Ours take any graph and
-couplings, 52 random bits and exact fields.
+couplings of its own, and tanh in float32; dense chains in float32 that keep their fields; and chains of one Potts model
+that keep theirs (float64, 52 bits). Ours take any graph and couplings, 52 random bits and exact fields.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import numpy as np
 from numba import njit
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.random import advance, uniform
+from gibbsian.backends.threads import limited_threads
 from gibbsian.sampling import Sampler
 from timing import asked, interleaved
 
 SIDE, LANES = 256, 64
-MOST, MOST_OF_ONE_THREAD = 1.5, 1 / 1.7
+MOST, MOST_OF_POTTS, MOST_OF_ONE_THREAD = 1.5, 2.0, 1 / 1.7
 # A colour of a chain of this size is over before another thread has taken its half.
 TOO_SMALL_TO_SHARE = SIDE * SIDE
 
@@ -43,6 +45,18 @@ def main() -> None:
     large = random_model(gb.graphs.grid(1024, 1024), 0.5, rng)
     report("1024x1024 grid, 1 chain, chromatic", large, one, 1, 10, None)
     one_sweep_a_call(grid)
+    for graph, q, n_chains, n_sweeps in (
+        (gb.graphs.complete(53), 21, 100, 20),
+        (gb.graphs.complete(53), 21, 1, 400),
+        (gb.graphs.complete(20), 4, 100, 100),
+        (gb.graphs.grid(16, 16), 3, 100, 20),
+        (gb.graphs.grid(16, 16), 3, 1, 1000),
+    ):
+        potts = gb.TablesFamily.potts(graph, gb.Variables.categories((q,) * graph.n_nodes))
+        model = gb.Model(potts, rng.normal(0, 0.3, potts.n_parameters))
+        limit = limit_of_potts(model, q, n_chains, n_sweeps)
+        title = f"Potts {graph.n_nodes} x {q}, {n_chains} chain{'s' * (n_chains > 1)}"
+        report(title, model, many, n_chains, n_sweeps, limit, MOST_OF_POTTS)
 
 
 def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.Model:
@@ -56,6 +70,7 @@ def report(
     n_chains: int,
     n_sweeps: int,
     limit: tuple[float, Callable[[], object]] | None,
+    most: float = MOST,
 ) -> None:
     """Print updates a second; `limit` is a number of updates and what makes them."""
     state, _ = sampler.step(model, sampler.init(model, n_chains, np.random.default_rng(1)), 10)
@@ -70,7 +85,7 @@ def report(
         updates["limit"], runs["limit"] = limit
     processor = interleaved(runs, repeats=9, clock=time.process_time)
     rates = {name: updates[name] / processor[name] / 1e6 for name in runs}
-    words = [asked(f"{title}, to the limit", rates["limit"] / rates["one"], MOST)] if limit else []
+    words = [asked(f"{title}, to the limit", rates["limit"] / rates["one"], most)] if limit else []
     if (os.cpu_count() or 1) > 1 and processor["one"] > 0.01 and n_chains * model.n_variables > TOO_SMALL_TO_SHARE:
         wall = interleaved({"one": partial(sweeps, 1), "two": partial(sweeps, 2)}, repeats=9)
         words.append("two threads " + asked(f"{title}, two threads", wall["two"] / wall["one"], MOST_OF_ONE_THREAD))
@@ -213,6 +228,61 @@ def limit_of_dense(model: gb.Model, n_chains: int, n_sweeps: int) -> tuple[float
     words = rng.integers(1, 2**63, n_chains).astype(np.uint64)
     updates = float(n_chains * model.n_variables * n_sweeps)
     return updates, partial(dense_chains, spins, fields, 2 * matrix, words, n_sweeps)
+
+
+@njit(fastmath=VECTOR_MATH)
+def exponentials(field, largest, weights):
+    for a in range(weights.size):
+        weights[a] = fast_exp(field[a] - largest)
+
+
+@njit(nogil=True)
+def potts_chains(codes, streams, fields, couplings, q, indptr, heads, n_sweeps):
+    """Sweep each chain, which keeps its fields; a change adds the difference of two rows of the full matrix."""
+    weights = np.empty(q)
+    for c in range(len(codes)):
+        x, field = codes[c], fields[c]
+        s0, s1, s2, s3 = streams[c, 0], streams[c, 1], streams[c, 2], streams[c, 3]
+        for _ in range(n_sweeps):
+            for i in range(x.size):
+                own = field[i * q : (i + 1) * q]
+                exponentials(own, own.max(), weights)
+                total = 0.0
+                for a in range(q):
+                    total += weights[a]
+                    weights[a] = total
+                word, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                target, value = uniform(word) * total, 0
+                while weights[value] < target:
+                    value += 1
+                if value != x[i]:
+                    new, old = couplings[i * q + value], couplings[i * q + x[i]]
+                    if heads.size == x.size * (x.size - 1):
+                        for k in range(field.size):
+                            field[k] += new[k] - old[k]
+                    else:
+                        for p in range(indptr[i], indptr[i + 1]):
+                            for k in range(heads[p] * q, heads[p] * q + q):
+                                field[k] += new[k] - old[k]
+                    x[i] = value
+        streams[c, 0], streams[c, 1], streams[c, 2], streams[c, 3] = s0, s1, s2, s3
+
+
+def limit_of_potts(model: gb.Model, q: int, n_chains: int, n_sweeps: int) -> tuple[float, Callable[[], object]]:
+    rng, n, graph = np.random.default_rng(0), model.n_variables, model.family.graph
+    state, _ = gb.sampling.Gibbs().step(model, gb.sampling.Gibbs().init(model, n_chains, rng), 10)
+    tables = model.family.tables(model.theta)
+    couplings = np.zeros((n, q, n, q))
+    for (i, j), table in zip(graph.edges, tables[n:], strict=True):
+        couplings[i, :, j], couplings[j, :, i] = table, table.T
+    fields = np.concatenate(tables[:n]) + np.array(
+        [sum(couplings[i, row[i]].ravel() for i in range(n)) for row in state.states]
+    )
+    streams = rng.integers(1, 2**63, (n_chains, 4)).astype(np.uint64)
+    indptr, heads, _ = graph.csr
+    full = couplings.reshape(n * q, n * q)
+    run = partial(potts_chains, state.states.copy(), streams, fields, full, q, indptr, heads, n_sweeps)
+    return float(n_chains * n * n_sweeps), run
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from threadpoolctl import ThreadpoolController
 import gibbsian as gb
 from bench_full_span import noisy_network
 from bench_gibbs import random_model
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.inference import exact
-from gibbsian.learning.bound_mixtures import bound
+from gibbsian.learning.em import mixture_steps
 from gibbsian.models import KMeansFamily
 from peer_works import correlated
 from timing import asked, interleaved
@@ -61,7 +61,7 @@ def k_means(whole: bool) -> Callable[[], object]:
     data = gb.Dataset.read(rows, coding="real")
     if whole:
         return lambda: gb.HardKMeans(20, start=rows[:20], max_iter=5, tol=0.0).fit(data)
-    steps = bound(KMeansFamily(20, 50), data, hard=True)
+    steps = mixture_steps(KMeansFamily(20, 50), data, hard=True)
     return partial(steps.e_step, steps.from_means(rows[:20]))
 
 

@@ -15,7 +15,7 @@ import bench_online
 import gibbsian as gb
 import peer_works as works
 from bench_full_span import learned, noisy_network
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.data.stream import DataStream
 from gibbsian.learning.online import Online
 

@@ -11,8 +11,8 @@ import gibbsian as gb
 from gibbsian import FullSpanFamily, Model, Variables
 from gibbsian.domain import CategoryCoding
 from gibbsian.learning import FitResult, as_learner, run
-from gibbsian.learning.span_base import KINDS, SpanPoint, uniform_start
-from gibbsian.learning.span_problem import SpanProblem
+from gibbsian.learning.span.moves import MoveKind, SpanState, uniform_start
+from gibbsian.learning.span.problem import SpanProblem
 from gibbsian.models.families.full_span import SpanTable
 from gibbsian.models.families.span_basis import SpanBasis
 from span_reference import all_functions
@@ -98,7 +98,9 @@ def steps_of(trace) -> list[Step]:
     if not len(trace):
         return []
     rows = zip(*(trace.column(name) for name in names), strict=True)
-    return [Step(KINDS[int(kind)], int(index), gain, cost, int(n)) for kind, index, gain, cost, n in rows]
+    return [
+        Step(MoveKind(int(kind)).name.lower(), int(index), gain, cost, int(n)) for kind, index, gain, cost, n in rows
+    ]
 
 
 def fit(
@@ -113,5 +115,5 @@ def fit(
     return Fit(result.model, costs["cost"], costs.get("divergence", np.nan), steps, result.converged, result)
 
 
-def start_of(problem) -> SpanPoint:
+def start_of(problem) -> SpanState:
     return uniform_start(problem)

@@ -44,7 +44,11 @@ def products_on(graph: gb.Graph, variables: Any = SPINS) -> gb.ProductsFamily:
 def functions_on(graph: gb.Graph, variables: Any = SPINS) -> gb.FullSpanFamily:
     """Return the functions of the full span on the cliques of a graph."""
     family = gb.FullSpanFamily.uniform(as_variables(variables, graph.n_nodes))
-    return family.append(np.concatenate([family.basis.functions_of(scope) for scope in cliques_of(graph)]))
+    functions = np.arange(family.basis.size)
+    supports = family.basis.supports(functions)
+    return family.append(
+        np.concatenate([[y for y in functions if supports[y] == scope] for scope in cliques_of(graph)])
+    )
 
 
 def every_function(variables: Variables, hidden: tuple[int, ...] = ()) -> gb.FullSpanFamily:

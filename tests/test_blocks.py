@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbsian.backends import parallel
-from gibbsian.backends.parallel import in_slices, kept_threads, limited_threads, map_in_order, n_threads
+from gibbsian.backends import threads
+from gibbsian.backends.threads import kept_threads, limited_threads, map_ordered, map_slices, n_threads
 from gibbsian.resources import row_blocks
 
 
@@ -24,21 +24,21 @@ def test_results_come_in_order_whatever_the_threads():
     rng = np.random.default_rng(0)
     matrices = [rng.random((k % 7 + 1, 50)) for k in range(40)]
     expected = [matrix @ matrix.T for matrix in matrices]
-    for threads in (1, 2, 5):
-        with limited_threads(threads):
-            for got, wanted in zip(map_in_order(lambda m: m @ m.T, matrices), expected, strict=True):
+    for n in (1, 2, 5):
+        with limited_threads(n):
+            for got, wanted in zip(map_ordered(lambda m: m @ m.T, matrices), expected, strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-13)
 
 
 def test_an_error_in_a_piece_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
-        list(map_in_order(lambda k: 1 / k, [2, 1, 0]))
+        list(map_ordered(lambda k: 1 / k, [2, 1, 0]))
 
 
 def test_pieces_get_no_threads_of_their_own(monkeypatch):
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
     with limited_threads(3):
-        assert list(map_in_order(lambda _: n_threads(), range(4))) == [1, 1, 1, 1]
+        assert list(map_ordered(lambda _: n_threads(), range(4))) == [1, 1, 1, 1]
         assert n_threads() == 3
 
 
@@ -50,9 +50,9 @@ def test_a_thread_that_does_not_wake_up_holds_nobody_up():
         busy.wait()
 
     with limited_threads(2), kept_threads():
-        held = parallel._KEPT.get().submit(hold)
+        held = threads._KEPT.get().submit(hold)
         begun.wait()
-        assert list(map_in_order(lambda k: k * k, range(5))) == [0, 1, 4, 9, 16]
+        assert list(map_ordered(lambda k: k * k, range(5))) == [0, 1, 4, 9, 16]
         busy.set()
         held.result()
 
@@ -69,14 +69,14 @@ def test_an_error_on_another_thread_ends_the_work():
         time.sleep(0.01)
 
     with limited_threads(2), pytest.raises(ZeroDivisionError):
-        list(map_in_order(piece, range(50)))
+        list(map_ordered(piece, range(50)))
     assert len(done) < 10
 
 
 @given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 4), st.sampled_from([0.0, 1e9]))
 def test_slices_cover_everything_once_from_multiples_of_the_grain(n, grain, threads, work):
     with limited_threads(threads):
-        parts = in_slices(lambda part: part, n, work, grain)
+        parts = map_slices(lambda part: part, n, work, grain)
     assert [k for part in parts for k in range(part.start, part.stop)] == list(range(n))
     assert all(part.start % grain == 0 for part in parts)
     assert len(parts) >= 1  # what is concatenated must be something

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.learning.span_base import refreshed
-from gibbsian.learning.span_newton import refit
+from gibbsian.learning.span.moves import refit, refreshed
 from gibbsian.models import FullSpanFamily
 from gibbsian_reproduction.ta22_data import TA22_NAMES, ising_probabilities, make_ta22, network_probabilities
 from span_fits import basis_of, fit, problem_of, table_of
@@ -83,7 +82,7 @@ def test_few_ising_rows_show_the_edges():
     family, divergence = learned(make_ta22("Ising5x4S", random_state=0))
     assert 29 <= family.n_parameters <= 33  # TA22: 31
     assert 0.005 < divergence < 0.03  # TA22: 0.012
-    assert len(grid_edges() & set(family.supports)) >= 29
+    assert len(grid_edges() & set(family.scopes)) >= 29
 
 
 def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
@@ -92,7 +91,7 @@ def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
     fine, fine_divergence = learned(sample, tol=1e-6)
     assert 31 <= coarse.n_parameters <= 55  # TA22: 37
     assert coarse_divergence < 0.012  # TA22: 0.004
-    assert set(fine.supports) == grid_edges()
+    assert set(fine.scopes) == grid_edges()
     assert fine_divergence < 5e-4
 
 
@@ -107,7 +106,7 @@ def test_networks_are_learned_as_well_as_others_of_their_kind_and_better_than_by
     assert wanted / 1.6 < divergence < 1.6 * wanted
     problem = problem_of(*sample.counted(), BINARY_20)
     pairs = np.concatenate([BITS, (BITS[:, None] + BITS)[np.triu_indices(20, 1)]])
-    machine = refit(problem, refreshed(problem, problem.uniform_dual(), pairs, np.zeros(210)))
+    machine = refit(problem, refreshed(problem, problem.new_table(), pairs, np.zeros(210)))
     assert np.allclose(machine.dual[pairs], problem.targets(pairs), rtol=0, atol=1e-7)  # the pairwise maximum
     by_pairs = FullSpanFamily(problem.basis, pairs).probabilities(machine.theta).values
     assert sample.divergence(by_pairs) > 1.2 * divergence

@@ -12,12 +12,12 @@ import pytest
 
 import gibbsian
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
 from gibbsian.startup import gc_disabled
 
 CODE = """
 import numpy as np
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 target = np.zeros(3)
 copy_to(target, np.array([1.0, 2.0]))
 tables = "numba.cpython.printimpl" in __import__("sys").modules  # what Numba compiles with

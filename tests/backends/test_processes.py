@@ -16,12 +16,12 @@ WORK = """
 import multiprocessing, os, sys
 import numpy as np
 import gibbsian as gb
-from gibbsian.backends import parallel
+from gibbsian.backends import threads
 
-parallel.WORTH_THREADS = 0
+threads.WORTH_THREADS = 0
 
 def work(seed):
-    with parallel.limited_threads(3):
+    with threads.limited_threads(3):
         rows = np.random.default_rng(seed).choice([-1, 1], size=(300, 6))
         machine = gb.BoltzmannMachine(learner="pcd", max_iter=3, random_state=seed).fit(rows)
         draws = gb.sampling.draw(machine.model_, 140, rng=seed, n_chains=70, burn_in=2)
@@ -107,7 +107,7 @@ def test_no_kernel_uses_threads_of_numba():
 def test_blas_has_its_threads_back_when_the_last_of_two_leaves():
     from threadpoolctl import threadpool_info
 
-    from gibbsian.backends.parallel import one_blas_thread
+    from gibbsian.backends.threads import one_blas_thread
 
     before = [library["num_threads"] for library in threadpool_info()]
     first, second = one_blas_thread(), one_blas_thread()

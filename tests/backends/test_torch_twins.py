@@ -385,10 +385,17 @@ def test_full_span_chooses_the_same_functions(learner, settings, device):
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("columns", [bits(8), np.column_stack([bits(6), np.arange(400) % 3])], ids=["bits", "others"])
-def test_full_span_of_all_functions(columns, device):
-    one, other = (gb.FullSpan(learner="span-dense", l2=0.1, device=place).fit(columns) for place in ("cpu", device))
+def test_full_span_of_all_functions(device):
+    one, other = (gb.FullSpan(learner="span-dense", l2=0.1, device=place).fit(bits(8)) for place in ("cpu", device))
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+
+
+@pytest.mark.parametrize("settings", [{}, {"learner": "span-dense", "l2": 0.1}], ids=["greedy", "dense"])
+def test_full_span_of_other_columns_runs_on_the_cpu_and_says_so(settings, device):
+    columns = np.column_stack([bits(6), np.arange(400) % 3])
+    with pytest.warns(gb.errors.DeviceWarning, match="has no kernels for this learner and model"):
+        other = gb.FullSpan(**settings, device=device).fit(columns)
+    np.testing.assert_array_equal(other.model_.theta, gb.FullSpan(**settings).fit(columns).model_.theta)
 
 
 def test_a_full_span_checkpoint_resumes_on_the_device(device, tmp_path):

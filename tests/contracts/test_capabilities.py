@@ -9,7 +9,7 @@ from capabilities import PAGE, capabilities, learners, page
 # Why something can be refused, whatever is built: a new reason needs a place here, and a second thought.
 FACTS = (
     "does not end at a maximum of the likelihood",
-    "errors are not normal",
+    "normal-theory standard errors are not valid",
     "unit norm ties all cells of a row together",
     "each layer learns from what the one below makes of them",
     "solves no equations",

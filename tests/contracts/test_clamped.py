@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.backends import parallel
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends import threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.expectations import CLAMPED, Expectation
 from gibbsian.learning.objectives import Likelihood
 from gibbsian.storage import pack, unpack
@@ -107,7 +107,7 @@ def test_rows_of_no_weight_count_for_nothing(name, system):
 def test_same_seed_same_bits_on_any_number_of_threads(name, system, monkeypatch):
     model, data = system
     few = only(data, np.arange(6))
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 0)
     with limited_threads(2):
         first, _ = phase(CLAMPED.create(name), model, few)
     with limited_threads(1):

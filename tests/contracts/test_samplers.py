@@ -5,8 +5,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian import Variables
-from gibbsian.backends import parallel
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends import threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
 from gibbsian.models.layers.units import codes_of
@@ -99,10 +99,10 @@ def test_no_sweeps_change_nothing(sampler, model):
 @pytest.mark.parametrize("n_chains", [1, 70])
 def test_threads_do_not_matter(sampler, model, n_chains, monkeypatch):
     chains = sampler.init(model, n_chains, generator())
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 0)
     results = []
-    for threads in (1, 2):
-        with limited_threads(threads):
+    for n in (1, 2):
+        with limited_threads(n):
             results.append(sampler.step(model, chains, 4))
     assert same(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]

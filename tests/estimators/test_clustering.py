@@ -9,7 +9,8 @@ import gibbsian as gb
 from gibbsian import Dataset, GaussianMixture, HardKMeans, MachineMixture, OnlineKMeans, SoftKMeans
 from gibbsian.errors import ArgumentError
 from gibbsian.learning import EM, run
-from gibbsian.learning.bound_mixtures import bound, random_partition
+from gibbsian.learning.em import mixture_steps
+from gibbsian.learning.mixture_steps import random_partition
 from gibbsian.models import KMeansFamily
 
 
@@ -65,15 +66,15 @@ class TestKMeans:
         """Products of such rows lose every digit of the distances within the clumps."""
         rng = np.random.default_rng(0)
         rows = 1e10 * (np.arange(300) % 2)[:, None] + rng.normal(size=(300, 3))
-        steps = bound(KMeansFamily(6, 3), Dataset.read(rows, coding="real"), hard=True)
+        steps = mixture_steps(KMeansFamily(6, 3), Dataset.read(rows, coding="real"), hard=True)
         for seed in range(5):
-            means = steps.from_means(rows[np.random.default_rng(seed).choice(300, 6, replace=False)])
-            shared = steps.e_step(means)
-            energies = [shared.free_energy]
+            theta = steps.from_means(rows[np.random.default_rng(seed).choice(300, 6, replace=False)])
+            expected = steps.e_step(theta)
+            energies = [expected.value]
             for _ in range(20):
-                means = steps.m_step(shared, means)
-                shared = steps.e_step(means, shared.memory)
-                energies.append(shared.free_energy)
+                theta, _ = steps.m_step(theta, expected)
+                expected = steps.e_step(theta, expected)
+                energies.append(expected.value)
             assert (np.diff(energies) <= 1e-9 * energies[0]).all()
 
     def test_the_story_of_an_annealed_fit_counts_all_stages(self, blobs):
@@ -93,16 +94,17 @@ class TestStarts:
         """Means of classes drawn at random lie near that of all rows, which is not so of rows far apart."""
         rows = np.random.default_rng(0).normal(size=(400, 2)) + 20 * np.eye(2)[np.arange(400) % 2]
         data = gb.Dataset.read(rows, coding="real")
-        steps = bound(KMeansFamily(2, 2), data, hard=True)
-        begun = steps.reported(steps.start(np.random.default_rng(1), "partition"))
+        steps = mixture_steps(KMeansFamily(2, 2), data, hard=True, placing="partition")
+        begun = steps.model(*steps.placed(np.random.default_rng(1)))
         assert np.abs(begun.parts.means - rows.mean(axis=0)).max() < 2.0
         labels = random_partition(7, 3, np.random.default_rng(0))
         assert sorted(np.bincount(labels)) == [2, 2, 3]
         for kind in (HardKMeans, SoftKMeans, GaussianMixture, OnlineKMeans):
             for start in ("partition", "random"):
                 assert np.isfinite(kind(2, start=start, random_state=0).fit(rows).means_).all()
-        begun = steps.start(np.random.default_rng(1), "random")
-        assert all((steps.points == mean).all(axis=1).any() for mean in begun.parts.means)
+        steps = mixture_steps(KMeansFamily(2, 2), data, hard=True, placing="random")
+        theta, _ = steps.placed(np.random.default_rng(1))
+        assert all((steps.points == mean).all(axis=1).any() for mean in steps.family.split(theta).means)
 
     def test_what_does_not_fit_is_refused(self):
         rows = [[0.0, 1.0], [1.0, 3.0], [10.0, 2.0]]

@@ -25,10 +25,11 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learning.bound_mixtures import BoundMixture, Shared
-from gibbsian.learning.em import ClassAlternation
+from gibbsian.learning.em import EMFit
+from gibbsian.learning.mixture_steps import ExponentialSteps
 from gibbsian.models import GaussianMixtureFamily, Model
 from gibbsian.models.mixtures.von_mises_fisher import log_sphere_area, unit_rows
+from gibbsian.rng import Key
 from gibbsian.storage import read_tensors
 
 KINDS = ["gaussian-mixture", "k-means", "machine-mixture", "online-k-means", "soft-k-means", "vmf-mixture"]
@@ -362,14 +363,14 @@ class TestNumbers:
             estimator.set_params(random_state=0).fit(clouds).sample(3, temperature=2.0)
 
     def test_a_free_energy_that_is_not_finite_stops_the_loop(self):
-        class Broken(BoundMixture):
-            def e_step(self, model, memory=None):
-                return Shared(np.nan, None)
+        class Broken(ExponentialSteps):
+            def e_step(self, theta, before=None, memory=None):
+                return super().e_step(theta)._replace(value=np.nan)
 
         family, rows = GaussianMixtureFamily(1, 1), gb.Dataset.read([[0.0], [1.0]], coding="real")
-        broken = Broken.bind(family, rows, hard=False, rng=np.random.default_rng(0))
+        fit = EMFit(Broken(family, rows), Model.zeros(family).theta)
         with pytest.raises(DataError, match="the free energy is nan at step 0: scale the columns"):
-            ClassAlternation(broken).begin(Model.zeros(family), np.random.default_rng(0))
+            fit.step(fit.init(Key.of(0))[0])
 
     @pytest.mark.filterwarnings("error::RuntimeWarning")
     def test_a_variance_too_small_for_the_rows(self, clouds):

@@ -1807,7 +1807,7 @@ USED_BY = {
     ("optimizer", "anderson"): "first-order smci",
     ("learner", "mcl"): "classifier conditional",
     ("learner", "mcple"): "classifier pseudo",
-    ("learner", "winner-take-all"): "online k-means",
+    ("learner", "online-kmeans"): "online k-means",
     ("learner", "span-hidden"): "full span with a hidden variable",
     ("negative phase", "pcd"): "restricted pcd",
     ("model", "machine-mixture"): "mixture of machines",

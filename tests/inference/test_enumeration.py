@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Enumeration
 from systems import BINARY, SPINS, ask
@@ -89,7 +89,7 @@ def test_ties_go_to_the_lowest_number():
 
 
 def test_result_does_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
 
     def run(n_threads):
         with limited_threads(n_threads):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import LayerSums, exact, is_affordable, predict_cost
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, codes_of

@@ -9,6 +9,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learning import EM, as_learner, break_symmetry, run
 from gibbsian.learning.objectives import Likelihood
+from gibbsian.rng import Key
 from holes import holed
 from systems import SPINS, dataset_of, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
@@ -115,7 +116,7 @@ def test_what_cannot_be_is_refused(rng):
     large = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
     data = gb.Dataset.read(np.where(rng.random((5, 60)) < 0.5, -1.0, 1.0), coding="spin")
     with pytest.raises(TooExpensiveError):
-        EM().init(large, data, rng)
+        EM().bind(large, data)
     with pytest.raises(ArgumentError, match="m_steps=0"):
         EM(m_steps=0)
     with pytest.raises(ArgumentError, match="clamped='nothing' is not known: use one of chains, exact"):
@@ -124,8 +125,12 @@ def test_what_cannot_be_is_refused(rng):
 
 def test_the_function_of_an_m_step_has_its_own_slopes():
     start, data = problem("pairwise", SPINS, 1)
-    state = EM().init(start, data, np.random.default_rng(0))
-    function = state.problem._complete_data(state.progress.clamped)
+    fit = EM().bind(start, data)
+    state, _ = fit.init(Key.of(0))
+
+    def function(theta):
+        return fit.steps.complete_data_loss(theta, state.expected.statistics)
+
     steps = 1e-5 * np.eye(start.theta.size)
     slopes = [(function(start.theta + h)[0] - function(start.theta - h)[0]) / 2e-5 for h in steps]
     np.testing.assert_allclose(function(start.theta)[1], slopes, atol=1e-8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +11,15 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, OnlineKMeans, SoftKMeans, VonMisesFisherMixture
-from gibbsian.backends import classes
-from gibbsian.backends.parallel import limited_threads
-from gibbsian.learning import EM, LearnerState, run
-from gibbsian.learning.bound_mixtures import bound, starting_points
-from gibbsian.learning.winner_take_all import WinnerTakeAll
+from gibbsian.backends import threads
+from gibbsian.backends.threads import limited_threads
+from gibbsian.learning import EM, OnlineKMeansRule, run
+from gibbsian.learning.em import mixture_steps
+from gibbsian.learning.mixture_steps import starting_points
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian.models.base import Model
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows
+from gibbsian.rng import Key
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +77,13 @@ def test_the_free_energy_never_rises(variant, seed, overlapping):
 
 def test_raw_steps_do_not_rise(overlapping):
     """Without the loop, which would hide a rise within rounding: both steps by hand."""
-    steps = bound(GaussianMixtureFamily(4, 3), real(overlapping), hard=False)
-    mixture = steps.start(np.random.default_rng(0))
+    steps = mixture_steps(GaussianMixtureFamily(4, 3), real(overlapping))
+    theta, frame = steps.placed(np.random.default_rng(0))
     energies = []
     for _ in range(50):
-        shared = steps.e_step(mixture)
-        energies.append(shared.free_energy)
-        mixture = steps.m_step(shared, mixture)
+        expected = steps.e_step(theta)
+        energies.append(expected.value)
+        theta, frame = steps.m_step(theta, expected, frame)
     assert energies[-1] < energies[0] - 10
     assert (np.diff(energies) < 1e-9).all()
 
@@ -139,8 +139,8 @@ class TestSoftKMeans:
         data = real(overlapping)
         start = starting_points(data.states, data.weights, 4, np.random.default_rng(3))
         hard = k_means_from(start, data)
-        steps = bound(GaussianMixtureFamily(4, 3, variance=1e-7, free_weights=False), data, hard=False)
-        soft = run(EM(), steps.reported(steps.from_means(start)), data, max_iter=500, tol=0.0)
+        steps = mixture_steps(GaussianMixtureFamily(4, 3, variance=1e-7, free_weights=False), data)
+        soft = run(EM(), steps.model(steps.from_means(start)), data, max_iter=500, tol=0.0)
         np.testing.assert_allclose(soft.model.parts.means, hard.model.parts.means, atol=1e-9)
         # 2 sigma^2 F is the energy of eq. 1, up to the constants of the normalisation
         constant = data.total_weight * (1.5 * np.log(2 * np.pi * 1e-7) + np.log(4))
@@ -228,23 +228,23 @@ class TestOnlineKMeans:
         assert units.wins_.sum() == 3
 
     def test_an_idle_unit_is_said(self):
-        """Units start at rows and win at least those, so an idle one is put there by hand."""
+        """Units that are placed win at least a row, so an idle one is put there by hand."""
         rows = np.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0]])
-        learner, start = WinnerTakeAll(), Model.zeros(KMeansFamily(2, 2))
-        state, _ = learner.step(learner.init(start, real(rows), np.random.default_rng(0)))
-        idle = LearnerState(state.problem, replace(state.progress, wins=np.array([3.0, 0.0])))
-        assert learner.warning(idle).startswith("unit 1 has won no row")
+        family = KMeansFamily(2, 2)
+        far = Model(family, family.equal(np.array([[1.0, 0.0], [0.0, -1.0]])))
+        fit = OnlineKMeansRule().bind(far, real(rows[:2]))
+        assert fit.step(fit.init(Key.of(0))[0])[1].warning.startswith("unit 1 has won no row")
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(classes, "WORTH_THREADS", 0)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 0)
     rows = np.random.default_rng(0).normal(size=(9000, 20))
-    steps = bound(GaussianMixtureFamily(3, 20), real(rows), hard=False)
+    steps = mixture_steps(GaussianMixtureFamily(3, 20), real(rows))
     assert len(steps.blocks) > 2
-    mixture = steps.from_means(rows[:3])
+    theta = steps.from_means(rows[:3])
     with limited_threads(1):
-        alone = steps.e_step(mixture)
+        alone = steps.e_step(theta)
     with limited_threads(3):
-        together = steps.e_step(mixture)
+        together = steps.e_step(theta)
     assert alone[0] == together[0]
-    np.testing.assert_array_equal(alone.sums.sums, together.sums.sums)
+    np.testing.assert_array_equal(alone.statistics.sums, together.statistics.sums)

@@ -9,8 +9,10 @@ from gibbsian.answers.queries import Queries
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import DataError
 from gibbsian.learning import run
-from gibbsian.learning.span_base import in_use
-from gibbsian.learning.span_problem import DescriptionLength
+from gibbsian.learning.optimizers import Converged
+from gibbsian.learning.span.moves import MoveKind
+from gibbsian.learning.span.problem import FunctionCosts
+from gibbsian.rng import Key
 from span_fits import counted, fit, law, learner_of, random_span, span_model, steps_of
 
 
@@ -29,40 +31,39 @@ def incomplete(rng, cardinalities=(2,) * 6, n_rows=400, share=0.25):
 def observed_cost(data, learner, model):
     """The cost on the observed cells from its definition: minus the mean log-probability, penalties."""
     states, p = law(model)
-    length = DescriptionLength.of_samples(model.family.basis, data.total_weight, learner.mdl_scale)
+    costs = FunctionCosts.of_samples(model.family.basis, data.total_weight, learner.mdl_scale)
     shares = data.weights / data.total_weight
     seen = [p[matching(states, row, hole)].sum() for row, hole in zip(data.states, data.missing, strict=True)]
-    return float(-shares @ np.log(seen) + length(model.family.basis, model.family.functions).sum())
+    return float(-shares @ np.log(seen) + costs.lengths(model.family.functions).sum())
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "newton"])
 @pytest.mark.parametrize("cardinalities", [(2,) * 6, (3, 2, 4)], ids=str)
 def test_the_cost_on_observed_cells_never_rises(algorithm, cardinalities, rng):
     data, learner = incomplete(rng, cardinalities), learner_of(algorithm)
-    start = span_model(cardinalities)
-    state = learner.init(start, data, rng)
+    bound = learner.bind(span_model(cardinalities), data)
+    state, info = bound.init(Key.of(0))
 
     def exact_cost(state):
-        functions, theta = in_use(*state.progress.inner.best())
-        return observed_cost(data, learner, span_model(cardinalities, functions, theta))
+        return observed_cost(data, learner, bound.model(state))
 
     after_fills, last = [], np.inf
-    while not state.progress.verdict:
+    while not isinstance(info.outcome, Converged):
         exact_before = exact_cost(state)
-        state, info = learner.step(state)
+        state, info = bound.step(state)
         exact = exact_cost(state)
-        if state.progress.inner.n_fills == 0:
+        if state.n_fills == 0:
             continue
         assert info.value >= exact - 1e-10  # a bound
         assert info.value <= last + 1e-10
-        if info.metrics["kind"] == 8:
+        if info.metrics["kind"] == MoveKind.FILL:
             assert info.value <= exact_before + 1e-10  # which a fill makes tight
             after_fills.append(exact)
         last = info.value
     assert len(after_fills) > 1
     assert (np.diff(after_fills) <= 1e-10).all()
     assert exact == pytest.approx(last, abs=1e-5)
-    assert learner.costs(learner.fitted(start, state), data)["cost"] == pytest.approx(exact, abs=1e-10)
+    assert learner.costs(bound.model(state), data)["cost"] == pytest.approx(exact, abs=1e-10)
 
 
 def test_without_complete_rows_columns_are_filled_alone(rng):

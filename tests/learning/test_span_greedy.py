@@ -6,14 +6,10 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.numba import walsh
 from gibbsian.backends.numba.span import drop_in_divergence, update_and_scan
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
-from gibbsian.learning import LearnerState
-from gibbsian.learning.span_base import refreshed
-from gibbsian.learning.span_greedy import Move, apply_move
-from gibbsian.learning.span_newton import hessian
+from gibbsian.learning.span.moves import Move, MoveKind, apply_move, hessian, refreshed
 from gibbsian.models.families.full_span import FullSpanFamily
-from gibbsian.storage import pack, unpack
 from span_fits import basis_of, counted, dual_of, fit, learner_of, problem_of, span_model, start_of, table_of
 from span_reference import all_functions, cost_of, description_lengths, empirical, learn
 
@@ -72,11 +68,11 @@ def test_every_step_lowers_the_cost_by_its_gain(cardinalities, dtype, rng):
     for _ in range(60):
         before, promised = progress.cost, progress.append_gain
         progress, change = greedy.advance(problem, progress)
-        if change.kind == "stop":
+        if change.kind is MoveKind.STOP:
             break
         assert change.gain >= 0.9e-4
         assert progress.cost == pytest.approx(before - change.gain, abs=1e-12)
-        if change.kind == "append":
+        if change.kind is MoveKind.APPEND:
             assert change.gain == pytest.approx(promised, abs=1e-12 if dtype == np.float64 else 1e-5)
     theta = np.zeros(problem.basis.size)
     theta[progress.indices] = progress.theta
@@ -87,13 +83,13 @@ def test_every_step_lowers_the_cost_by_its_gain(cardinalities, dtype, rng):
 
 @pytest.mark.parametrize("cardinalities", [(2,) * 12, (4, 8, 2, 16), (3, 2, 5, 4, 3, 3)], ids=str)
 def test_dual_after_many_updates_is_that_of_a_fresh_transform(cardinalities, rng, monkeypatch):
-    monkeypatch.setattr("gibbsian.learning.span_greedy.REFRESH_EVERY", {np.dtype(np.float64): 10**9})
+    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {np.dtype(np.float64): 10**9})
     states, counts = random_counts(cardinalities, rng, 5000)
     problem = problem_of(states, counts, cardinalities)
     progress = start_of(problem)
     for _ in range(1000):
         z = int(rng.integers(1, problem.basis.size))
-        kind = "adjust" if z in progress.indices else "append"
+        kind = MoveKind.ADJUST if z in progress.indices else MoveKind.APPEND
         progress = apply_move(problem, progress, Move(kind, z, 0.0, float(rng.uniform(-0.3, 0.3))))
     fresh = FullSpanFamily(problem.basis, progress.indices).dual(progress.theta)
     assert np.abs(progress.dual - fresh.values).max() < 1e-10
@@ -105,7 +101,7 @@ def best_append(problem, dual, taken):
     d, t = problem.data_dual, dual
     with np.errstate(all="ignore"):
         gains = 0.5 * (1 + d) * np.log((1 + d) / (1 + t)) + 0.5 * (1 - d) * np.log((1 - d) / (1 - t))
-    gains -= problem.penalties(np.arange(problem.basis.size))
+    gains -= problem.lengths(np.arange(problem.basis.size))
     gains[np.append(taken, 0)] = -np.inf
     return pytest.approx(max(gains.max(), 0.0), abs=1e-12), np.argmax(gains) if gains.max() > 0 else -1
 
@@ -115,7 +111,7 @@ def test_scan_finds_the_best_append_of_all(cardinalities, rng):
     states, counts = random_counts(cardinalities, rng, 500)
     problem = problem_of(states, counts, cardinalities)
     indices = np.sort(rng.choice(np.arange(1, problem.basis.size), 3, replace=False))
-    progress = refreshed(problem, problem.uniform_dual(), indices, rng.normal(size=3) / 3)
+    progress = refreshed(problem, problem.new_table(), indices, rng.normal(size=3) / 3)
     assert (progress.append_gain, progress.append_index) == best_append(problem, progress.dual, indices)
 
 
@@ -128,7 +124,7 @@ def test_a_move_finds_the_best_append_in_whatever_block_it_is(cardinalities, rng
         counts = rng.multinomial(500, table_of(near).values)
         problem = problem_of(near.family.basis.digits(np.arange(size)), counts, cardinalities)
         dual = start_of(problem).dual
-        found = problem.move(dual, np.array([z]), int(z), 0.1)
+        found = problem.update(dual, np.array([z]), int(z), 0.1)
         assert found[0] == best_append(problem, dual, [z])[0]
         winners.append(found[1])
     assert len(set(winners)) > 10
@@ -158,7 +154,7 @@ def test_equal_candidates_go_to_the_smallest_index():
 def test_threads_change_nothing(cardinalities, n_threads, rng, monkeypatch):
     states = (rng.random((300, len(cardinalities))) ** 2 * cardinalities).astype(int)
     alone = fit(states, np.ones(300), cardinalities, algorithm="newton")
-    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
     with limited_threads(n_threads):
         together = fit(states, np.ones(300), cardinalities, algorithm="newton")
     assert len(alone.steps) > 3
@@ -179,28 +175,9 @@ def test_functions_of_very_high_order_are_refreshed_and_not_updated(rng, monkeyp
 def test_refresh_on_the_way_changes_nothing_that_matters(rng, monkeypatch):
     states, counts = random_counts((2,) * 6, rng, 3000)
     plain = fit(states, counts, (2,) * 6)
-    monkeypatch.setattr("gibbsian.learning.span_greedy.REFRESH_EVERY", {np.dtype(np.float64): 3})
+    monkeypatch.setattr("gibbsian.learning.span.moves.REFRESH_EVERY", {np.dtype(np.float64): 3})
     often = fit(states, counts, (2,) * 6)
     assert often.cost == pytest.approx(plain.cost, abs=1e-11)
-
-
-@pytest.mark.parametrize("algorithm", ["greedy", "newton"])
-def test_a_packed_progress_goes_on_to_the_same_bits(algorithm, rng):
-    data = counted(correlated_samples(8, 300, rng), np.ones(300), (2,) * 8)
-    learner, model = learner_of(algorithm), span_model((2,) * 8)
-    state = learner.init(model, data, rng)
-    for _ in range(5):
-        state, _ = learner.step(state)
-    packed = {name: array.copy() for name, array in pack(state.progress).items()}
-    ends = [state, learner.restored(fresh := learner.init(model, data, rng), unpack(fresh.progress, packed))]
-    for k, state in enumerate(ends):
-        while not state.progress.verdict:
-            state, _ = learner.step(state)
-        ends[k] = state
-    assert isinstance(ends[1], LearnerState)
-    assert np.array_equal(ends[0].progress.theta, ends[1].progress.theta)
-    assert ends[0].progress.inner.point.cost == ends[1].progress.inner.point.cost
-    assert ends[0].progress.verdict == ends[1].progress.verdict
 
 
 # -- Newton -----------------------------------------------------------------------------------------------------------
@@ -318,10 +295,10 @@ def test_bad_arguments_are_named():
         fit(states, [5], (2, 2), max_iter=0)
 
 
-def test_another_kind_of_model_is_refused(rng):
+def test_another_kind_of_model_is_refused():
     data, model = counted([[0, 1], [1, 1]], [5, 5], (2, 2)), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     with pytest.raises(ArgumentError, match="chooses functions of a full-span model"):
-        learner_of().init(model, data, rng)
+        learner_of().bind(model, data)
 
 
 def test_too_many_states_are_refused_before_anything_is_allocated(monkeypatch):

@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from gibbsian.errors import ArgumentError
-from gibbsian.learning import run
-from gibbsian.learning.span_l1 import SpanL1
+from gibbsian.learning import SpanL1, run
 from span_fits import counted, fit, span_model
 from span_reference import all_functions, empirical
 

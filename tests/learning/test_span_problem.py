@@ -9,9 +9,8 @@ from scipy.special import logsumexp
 
 from gibbsian.backends.numba.span import shrunk_parameter
 from gibbsian.errors import ArgumentError
-from gibbsian.learning.span_base import refreshed
-from gibbsian.learning.span_newton import refit, worthless
-from gibbsian.learning.span_problem import DescriptionLength, Shrinkage
+from gibbsian.learning.span.moves import prunable, refit, refreshed
+from gibbsian.learning.span.problem import FunctionCosts
 from gibbsian.models.families.full_span import FullSpanFamily
 from span_fits import basis_of, dual_of, fit, learner_of, problem_of, start_of
 from span_reference import all_functions, description_lengths, empirical
@@ -121,11 +120,11 @@ def test_cost_falls_by_every_gain_and_is_that_of_the_definition(cardinalities, s
 def test_scan_finds_the_best_shrunk_append_of_all(rng):
     states, counts = random_rows((2,) * 7, rng)
     problem = problem_of(states, counts, (2,) * 7, l1=0.01, l2=0.02, l2_growth=3.0)
-    progress = refreshed(problem, problem.uniform_dual(), np.array([5, 9]), np.array([0.2, -0.3]))
+    progress = refreshed(problem, problem.new_table(), np.array([5, 9]), np.array([0.2, -0.3]))
     candidates = np.setdiff1d(np.arange(1, 128), progress.indices)
-    strengths = problem.l2_of(candidates)
+    strengths = problem.costs.l2_of(candidates)
     gains = []
-    for y, l2, length in zip(candidates, strengths, problem.penalties(candidates), strict=True):
+    for y, l2, length in zip(candidates, strengths, problem.lengths(candidates), strict=True):
         start, data = np.arctanh(progress.dual[y]), problem.data_dual[y]
 
         def cost(x, start=start, data=data, l2=l2):
@@ -145,7 +144,7 @@ def test_refit_is_the_minimum_over_the_active_parameters(strengths, rng):
     l1, l2, growth = strengths
     problem = problem_of(states, counts, cardinalities, l1=l1, l2=l2, l2_growth=growth)
     used = np.array([1, 3, 7, 12, 30])
-    after = refit(problem, refreshed(problem, problem.uniform_dual(), used, np.full(5, 0.01)))
+    after = refit(problem, refreshed(problem, problem.new_table(), used, np.full(5, 0.01)))
 
     def cost(split):  # positive and negative parts make L1 smooth
         theta = np.zeros(32)
@@ -154,7 +153,7 @@ def test_refit_is_the_minimum_over_the_active_parameters(strengths, rng):
         return smooth + l1 * split.sum()
 
     found = minimize(cost, np.full(10, 0.1), bounds=[(0, None)] * 10, options={"ftol": 1e-14, "gtol": 1e-9})
-    assert after.cost - problem.penalties(used).sum() == pytest.approx(found.fun, abs=2e-8)
+    assert after.cost - problem.lengths(used).sum() == pytest.approx(found.fun, abs=2e-8)
 
 
 def test_l1_makes_parameters_exactly_zero_and_more_of_it_leaves_fewer(rng):
@@ -189,7 +188,7 @@ def test_dense_fit_is_the_minimum(cardinalities, rng):
     assert found.converged
     theta = np.append(0.0, found.model.theta)
     assert np.array_equal(found.model.family.functions, np.arange(1, theta.size))
-    gradient = dual_of(found.model) - problem.data_dual + problem.shrinkage.l2_table(problem.basis) * theta
+    gradient = dual_of(found.model) - problem.data_dual + problem.costs.l2_table() * theta
     assert np.abs(gradient[1:]).max() < 1e-7
     exact = cost_from_definition(theta, cardinalities, states, counts, (0.0, 0.003, 3.0), 0.0)
     assert found.cost == pytest.approx(exact, abs=1e-12)
@@ -201,7 +200,7 @@ def test_dense_fit_is_the_minimum(cardinalities, rng):
 def test_dense_fit_from_its_end_stays(rng):
     states, counts = random_rows((2,) * 5, rng)
     problem, dense = problem_of(states, counts, (2,) * 5, mdl_scale=0.0, l2=0.003, l2_growth=3.0), learner_of("dense")
-    first = dense.lowered(problem, start_of(problem))
+    first = dense.minimise(problem, start_of(problem))
     cost, theta = first.cost, first.theta
     again = dense.begin(problem, refreshed(problem, first.dual, first.indices, first.theta))
     again, change = dense.advance(problem, again)
@@ -248,23 +247,23 @@ def test_bad_strengths_are_named(settings, message):
 
 def test_shrinkage_knows_its_orders():
     basis = basis_of((2, 4, 3))
-    shrinkage = Shrinkage(l1=0.0, l2=0.5, l2_growth=2.0)
+    costs = FunctionCosts.of_samples(basis, 100, l2=0.5, l2_growth=2.0)
     everything = np.arange(basis.size)
     expected = 0.5 * 2.0 ** (basis.orders(everything) - 1.0)
-    assert np.allclose(shrinkage.l2_table(basis)[1:], expected[1:])
-    assert np.allclose(shrinkage.l2_of(basis, everything), expected)
+    assert np.allclose(costs.l2_table()[1:], expected[1:])
+    assert np.allclose(costs.l2_of(everything), expected)
 
 
 def test_description_lengths_are_those_of_the_paper():
     basis = basis_of((2, 2))
-    penalty = DescriptionLength.of_samples(basis, n_samples=100)
-    np.testing.assert_allclose(penalty(basis, np.array([1, 3])), [0.02996, 0.03689], atol=1e-5)
-    assert not penalty.scaled(0.0)(basis, np.array([1, 3])).any()
+    costs = FunctionCosts.of_samples(basis, n_samples=100)
+    np.testing.assert_allclose(costs.lengths(np.array([1, 3])), [0.02996, 0.03689], atol=1e-5)
+    assert not costs.with_samples(0.0).lengths(np.array([1, 3])).any()
 
 
 def test_shrinkage_of_parameters():
-    shrinkage = Shrinkage(l1=0.1, l2=0.2, l2_growth=3.0)
-    np.testing.assert_allclose(shrinkage(basis_of((2, 2)), np.array([1, 3]), np.array([1.0, -1.0])), [0.2, 0.4])
+    costs = FunctionCosts.of_samples(basis_of((2, 2)), 100, l1=0.1, l2=0.2, l2_growth=3.0)
+    np.testing.assert_allclose(costs.shrinkage(np.array([1, 3]), np.array([1.0, -1.0])), [0.2, 0.4])
 
 
 @pytest.mark.parametrize("cardinalities", [(2,) * 10, (4, 8, 2), (3, 3)], ids=str)
@@ -282,7 +281,7 @@ def test_candidates_come_by_what_they_gain(rng):
     """What the scan says of each alone, the others taken: the best first, none below the floor, none left out."""
     states, counts = random_rows((2,) * 5, rng)
     problem = problem_of(states, counts, (2,) * 5)
-    dual, floor = problem.uniform_dual(), 1e-3
+    dual, floor = start_of(problem).dual, 1e-3
     found = problem.candidates(dual, np.empty(0, np.int64), floor).tolist()
     alone = [problem.scan(dual, np.array([y for y in range(1, 32) if y != own])) for own in range(1, 32)]
     expected = sorted(((-gain, y) for gain, y in alone if y >= 0 and gain >= floor))
@@ -294,9 +293,9 @@ def test_a_single_function_that_does_not_pay_is_named(rng):
     """Its parameter is small beside what the function costs."""
     states, counts = random_rows((2,) * 4, rng)
     problem = problem_of(states, counts, (2,) * 4)
-    point = refreshed(problem, problem.uniform_dual(), np.array([5]), np.array([1e-3]))
-    named, theta = worthless(problem, point)
+    point = refreshed(problem, problem.new_table(), np.array([5]), np.array([1e-3]))
+    named, theta = prunable(problem, point.dual, point.indices, point.theta)
     assert named == [0]
     assert theta[0] == pytest.approx(0.0, abs=1e-15)
-    paying = refreshed(problem, problem.uniform_dual(), np.array([5]), np.array([2.0]))
-    assert worthless(problem, paying)[0] == []
+    paying = refreshed(problem, problem.new_table(), np.array([5]), np.array([2.0]))
+    assert prunable(problem, paying.dual, paying.indices, paying.theta)[0] == []

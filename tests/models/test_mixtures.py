@@ -12,7 +12,7 @@ import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.backends.classes import log_joint, responsibilities
 from gibbsian.learning import EM, run
-from gibbsian.learning.bound_mixtures import bound
+from gibbsian.learning.em import mixture_steps
 from gibbsian.models import (
     FAMILIES,
     GaussianMixtureFamily,
@@ -181,8 +181,8 @@ def test_em_with_missing_numbers_ends_at_a_maximum(variance, rng):
 
 def test_k_means_with_missing_cells_is_the_limit_of_soft_k_means(rng):
     data = gb.Dataset.read(incomplete_rows(rng), coding="real")
-    hard_steps = bound(KMeansFamily(2, 3), data, hard=True)
-    start = hard_steps.reported(hard_steps.start(rng))
+    hard_steps = mixture_steps(KMeansFamily(2, 3), data, hard=True)
+    start = hard_steps.model(*hard_steps.placed(rng))
     hard = run(EM(), start, data, rng, max_iter=500, tol=0.0)
     means, family = hard.model.parts.means, GaussianMixtureFamily(2, 3, variance=1e-6, free_weights=False)
     soft = run(EM(), Model(family, family.equal(start.parts.means)), data, rng, max_iter=500, tol=0.0)
@@ -206,7 +206,7 @@ def test_units_move_in_present_cells_only(rng):
     rows = incomplete_rows(rng)
     units = gb.OnlineKMeans(2, normalize=False, random_state=0).fit(rows)
     assert np.abs(np.sort(units.means_.mean(axis=1)) - [0.0, 3.0]).max() < 0.5
-    before, cells = units.means_.copy(), units._state.progress.cells.copy()
+    before, cells = units.means_.copy(), units._state.cells.copy()
     winner = int(units.predict([[3.0, np.nan, np.nan]])[0])
     units.partial_fit([[3.0, np.nan, np.nan]])
     expected = before.copy()
@@ -257,14 +257,15 @@ def test_interactions_of_classes_are_changes_of_probability(sizes, rng):
 def test_an_incomplete_row_moves_to_a_nearer_mean_only(rng):
     rows = np.array([[0.0, np.nan], [5.0, 5.0], [np.nan, 5.0], [0.0, 0.0]])
     data = gb.Dataset.read(rows, coding="real")
-    steps = bound(KMeansFamily(2, 2), data, hard=True)
+    steps = mixture_steps(KMeansFamily(2, 2), data, hard=True)
     placed = steps.from_means(np.array([[0.0, 0.0], [5.0, 5.0]]))
-    energy, _, found = steps.e_step(placed)
-    again, _, moved = steps.e_step(placed, found._replace(labels=1 - found.labels))
+    first = steps.e_step(placed)
+    found = first.posterior
+    again, _, moved = steps.e_step(placed, first._replace(posterior=found._replace(labels=1 - found.labels)))
     np.testing.assert_array_equal(moved.labels, found.labels)
-    assert again == energy
+    assert again == first.value
     even = steps.from_means(np.array([[1.0, 1.0], [1.0, 1.0]]))
-    np.testing.assert_array_equal(steps.e_step(even, found).memory.labels, found.labels)  # no nearer: stays
+    np.testing.assert_array_equal(steps.e_step(even, first).posterior.labels, found.labels)  # no nearer: stays
 
 
 def test_interactions_of_machines_are_means_over_the_classes():

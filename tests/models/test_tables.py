@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian import Variables
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learning.objectives import OBJECTIVES, Pseudolikelihood, value_and_gradient
 from gibbsian.models.families.tables import coupling_norms, is_potts

@@ -9,8 +9,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian import Variables
-from gibbsian.backends.parallel import limited_threads
 from gibbsian.backends.processes import dealt_by
+from gibbsian.backends.threads import limited_threads
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
 from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics

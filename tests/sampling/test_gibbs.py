@@ -8,7 +8,7 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian.backends.numba import random
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
 from gibbsian.rng import chain_streams
 from gibbsian.sampling import ChromaticGibbs, Gibbs, draw, gibbs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.models.layers.units import BinaryUnits, SpinUnits

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.learning.span_base import uniform_start
-from gibbsian.learning.span_greedy import greedy_step
-from gibbsian.learning.span_problem import DescriptionLength, SpanProblem
+from gibbsian.learning.span.moves import MoveKind, greedy_step, uniform_start
+from gibbsian.learning.span.problem import FunctionCosts, SpanProblem
 from gibbsian.models import FullSpanFamily, SpanBasis, Variables
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
@@ -56,7 +55,7 @@ def signs_of(basis: SpanBasis, y: int) -> np.ndarray:
 def learn_as_printed(basis: SpanBasis, p_data: np.ndarray, n_samples: float) -> tuple[list[Step], np.ndarray]:
     """Learn by algorithms 1 to 3: tables of p and of the dual, a scan of all candidates, p updated and normalised."""
     data, theta = dual_by_axes(basis, p_data), np.zeros(basis.size)
-    penalties = DescriptionLength.of_samples(basis, n_samples)(basis, np.arange(basis.size))
+    penalties = FunctionCosts.of_samples(basis, n_samples).lengths(np.arange(basis.size))
     p = np.full(basis.size, 1.0 / basis.size)
     steps = [Step("start", 0, 0.0, _cost(p_data, p, theta, penalties))]
     for _ in range(MOST_STEPS):
@@ -106,9 +105,9 @@ def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     steps, printed = learn_as_printed(basis, p, N_ROWS)
     problem = SpanProblem.build(basis, basis.digits(np.arange(basis.size)), N_ROWS * p)
     point, ours = uniform_start(problem), []
-    while (taken := greedy_step(problem, point, TOLERANCE))[1].kind != "stop":
-        point, change = taken
-        ours.append((change.kind, change.function))
+    while (taken := greedy_step(problem, point, TOLERANCE))[1].kind is not MoveKind.STOP:
+        point, move = taken
+        ours.append((move.kind.name.lower(), move.function))
     theirs, changes = [step[:2] for step in steps[1:]], np.diff([step.cost for step in steps])
     return {
         "different": sum(a != b for a, b in zip_longest(ours, theirs)),
@@ -191,7 +190,7 @@ def _bound_of(basis: SpanBasis, counts: np.ndarray) -> Trial:
     """Evaluate all candidates along a greedy path, with and without the bound; steps after its end have no value."""
     seen = np.flatnonzero(counts)
     problem = SpanProblem.build(basis, basis.digits(seen), counts[seen])
-    penalties, point = problem.penalties(np.arange(basis.size)), uniform_start(problem)
+    penalties, point = problem.lengths(np.arange(basis.size)), uniform_start(problem)
     evaluated, seconds, excess, different = np.full(LOOKED_AT, np.nan), np.zeros(3), -np.inf, 0
     evaluate_candidates(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), True)  # compiled before the clock runs
     for step in range(LOOKED_AT):
@@ -203,8 +202,8 @@ def _bound_of(basis: SpanBasis, counts: np.ndarray) -> Trial:
         evaluated[step] = n_exact / (basis.size - 1)
         excess = max(excess, _excess_of_bound(point.dual, problem.data_dual))
         different += winner != other
-        point, change = greedy_step(problem, point, 1e-4)
-        if change.kind == "stop":
+        point, move = greedy_step(problem, point, 1e-4)
+        if move.kind is MoveKind.STOP:
             break
     return {"evaluated": evaluated, "seconds": seconds, "excess": excess, "different": different}
 

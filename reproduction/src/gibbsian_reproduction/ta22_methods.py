@@ -13,9 +13,8 @@ from gibbsian.data import Dataset
 from gibbsian.graphs import complete
 from gibbsian.learning import PCD, as_learner, run
 from gibbsian.learning.optimizers import Ascent
-from gibbsian.learning.span_base import refreshed
-from gibbsian.learning.span_newton import refit
-from gibbsian.learning.span_problem import SpanProblem
+from gibbsian.learning.span.moves import refit, refreshed
+from gibbsian.learning.span.problem import SpanProblem
 from gibbsian.models import FullSpanFamily, Model, PairwiseFamily, SpanBasis, Variables
 from gibbsian_reproduction.systems import distribution_of
 from gibbsian_reproduction.ta22_data import TrueSample
@@ -62,7 +61,7 @@ def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
     problem = SpanProblem.build(SpanBasis(Variables.binary(n)), states, counts)
     bits = 2 ** np.arange(n)
     used = np.concatenate([bits, (bits[:, None] + bits)[np.triu_indices(n, 1)]])
-    progress = refit(problem, refreshed(problem, problem.uniform_dual(), used, np.zeros(used.size)))
+    progress = refit(problem, refreshed(problem, problem.new_table(), used, np.zeros(used.size)))
     seconds = time.process_time() - started
     probabilities = FullSpanFamily(problem.basis, used).probabilities(progress.theta).values
     return Fitted(probabilities, used.size, seconds)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.learning.span_base import SpanPoint, refreshed
-from gibbsian.learning.span_greedy import apply_move, best_move
-from gibbsian.learning.span_problem import SpanProblem
-from gibbsian.models import SpanBasis, Variables
-from gibbsian.models.families.full_span import from_log_weights
+from gibbsian.learning.span.moves import SpanState, apply_move, best_move, refreshed
+from gibbsian.learning.span.problem import SpanProblem
+from gibbsian.models import SpanBasis, Variables, from_log_weights
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import dense_theta, stacked
@@ -136,23 +134,22 @@ def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     best = dense_theta(basis, model.family.functions, model.theta)
     (divergences, rise, first), (_, _, second) = (_descent(problem, rng) for _ in range(2))
     ends = [dense_theta(basis, end.indices, end.theta) for end in (first, second)]
-    move = best_move(problem, first)
     return {
         "divergence": divergences[:-1],
         "end": divergences[-1],
         "rise": rise,
-        "gain": 0.0 if move is None else move.gain,
+        "gain": best_move(problem, first).gain,
         "distance": np.abs(ends[0] - best).max(),
         "apart": np.abs(ends[0] - ends[1]).max(),
     }
 
 
-def _descent(problem: SpanProblem, rng: np.random.Generator) -> tuple[np.ndarray, float, SpanPoint]:
+def _descent(problem: SpanProblem, rng: np.random.Generator) -> tuple[np.ndarray, float, SpanState]:
     """Return KL(q || p) at the steps noted and at the end, its largest rise, and the end, from a random start."""
     size = problem.basis.size
-    point = refreshed(problem, problem.uniform_dual(), np.arange(1, size), rng.normal(0.0, SPREAD, size - 1))
+    point = refreshed(problem, problem.new_table(), np.arange(1, size), rng.normal(0.0, SPREAD, size - 1))
     costs = [point.cost]
-    while (move := best_move(problem, point)) is not None and move.gain > SETTLED and len(costs) <= MOST_STEPS:
+    while (move := best_move(problem, point)).gain > SETTLED and len(costs) <= MOST_STEPS:
         point = apply_move(problem, point, move)
         costs.append(point.cost)
     rise, end = float(np.diff(costs).max()), max(costs[-1], 0.0)

@@ -83,7 +83,7 @@ def on_one_thread() -> Iterator[None]:
     """Keep the library and BLAS to one thread, as in a worker, and restore them after."""
     from threadpoolctl import threadpool_limits
 
-    from gibbsian.backends.parallel import limited_threads
+    from gibbsian.backends.threads import limited_threads
 
     with limited_threads(1), threadpool_limits(limits=1):
         yield

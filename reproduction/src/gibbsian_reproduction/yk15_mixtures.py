@@ -12,7 +12,8 @@ from gibbsian.backends.classes import responsibilities
 from gibbsian.data import Dataset
 from gibbsian.estimators import HardKMeans, OnlineKMeans, VonMisesFisherMixture
 from gibbsian.learning import EM, run
-from gibbsian.learning.bound_mixtures import bound, starting_points
+from gibbsian.learning.em import mixture_steps
+from gibbsian.learning.mixture_steps import starting_points
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily, VonMisesFisherMixtureFamily
 from gibbsian.models.mixtures.von_mises_fisher import draw_directions
 from gibbsian_reproduction.drawing import Axes, Figure, lines, panels
@@ -35,14 +36,13 @@ def clusters(rng: np.random.Generator) -> np.ndarray:
     return means[rng.integers(N_CLASSES, size=N_POINTS)] + SPREAD * rng.normal(size=(N_POINTS, 2))
 
 
-def free_energies(steps: Any, start: Any, n_steps: int) -> np.ndarray:
+def free_energies(steps: Any, theta: np.ndarray, n_steps: int) -> np.ndarray:
     """Return minus the log-likelihood after each EM step as it comes: the learner would hide a rise by rounding."""
-    mixture, memory, values = start, None, []
+    expected, values = None, []
     for _ in range(n_steps):
-        shared = steps.e_step(mixture, memory)
-        memory = shared.memory
-        values.append(shared.free_energy)
-        mixture = steps.m_step(shared, mixture)
+        expected = steps.e_step(theta, expected)
+        values.append(expected.value)
+        theta, _ = steps.m_step(theta, expected)
     return np.array(values)
 
 
@@ -78,8 +78,8 @@ def _kmeans_trial(rng: np.random.Generator) -> Trial:
     energies, means = runs[int(ends.argmin())]
     moves = SMALL_MOVE * rng.normal(size=(50, *means.shape))
     steps = _k_means(points)
-    energy = steps.e_step(steps.from_means(means)).free_energy
-    nearby = [steps.e_step(steps.from_means(means + move)).free_energy for move in moves]
+    energy = steps.e_step(steps.from_means(means)).value
+    nearby = [steps.e_step(steps.from_means(means + move)).value for move in moves]
     online = OnlineKMeans(N_CLASSES, normalize=False, random_state=rng).fit(points)
     return {
         "points": points,
@@ -97,12 +97,12 @@ def _kmeans_trial(rng: np.random.Generator) -> Trial:
 def _k_means(points: np.ndarray) -> Any:
     """Return both steps of k-means on points."""
     data = Dataset.of_states(points, "real", distinct=False)
-    return bound(KMeansFamily(N_CLASSES, points.shape[1]), data, hard=True)
+    return mixture_steps(KMeansFamily(N_CLASSES, points.shape[1]), data, hard=True)
 
 
 def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
     steps = _k_means(points)
-    return steps.e_step(steps.from_means(means)).memory.labels
+    return steps.e_step(steps.from_means(means)).posterior.labels
 
 
 def _half_steps(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +211,7 @@ def _soft_trial(rng: np.random.Generator) -> Trial:
     data = Dataset.of_states(points, "real", distinct=False)
     start = starting_points(points, data.weights, N_CLASSES, rng)
     steps = _k_means(points)
-    hard: Any = run(EM(), steps.reported(steps.from_means(start)), data, max_iter=1000, tol=0.0).model
+    hard: Any = run(EM(), steps.model(steps.from_means(start)), data, max_iter=1000, tol=0.0).model
     found = [_soft_at(float(variance), data, start, hard.parts.means) for variance in VARIANCES]
     soft = _shares(points, start, 1.0)
     printed, weighted = soft.T @ points, soft.T @ points / soft.sum(axis=0)[:, None]
@@ -225,8 +225,8 @@ def _soft_at(variance: float, data: Dataset, start: np.ndarray, hard: np.ndarray
     """Learn with one variance; return how soft the assignments are, and how far the means are from hard k-means."""
     points = data.states
     family = GaussianMixtureFamily(N_CLASSES, 2, variance=variance, free_weights=False)
-    steps = bound(family, data, hard=False)
-    mixture: Any = run(EM(), steps.reported(steps.from_means(start)), data, max_iter=1000, tol=1e-10).model
+    steps: Any = mixture_steps(family, data)
+    mixture: Any = run(EM(), steps.model(steps.from_means(start)), data, max_iter=1000, tol=1e-10).model
     means = mixture.parts.means
     shares, soft = _shares(points, means, variance), responsibilities(family.log_joint(mixture.theta, points))
     return {
@@ -319,7 +319,7 @@ def _directions_trial(rng: np.random.Generator) -> Trial:
         errors[place] = np.degrees(np.arccos(np.minimum(cosines, 1.0))).mean()
         kappas[place] = fitted.concentrations[theirs]
     data = Dataset.of_states(points, "real", distinct=False)
-    steps = bound(VonMisesFisherMixtureFamily(N_DIRECTIONS, 3), data, hard=False)
+    steps: Any = mixture_steps(VonMisesFisherMixtureFamily(N_DIRECTIONS, 3), data)
     start = starting_points(points, data.weights, N_DIRECTIONS, rng)
     nearest = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     return {

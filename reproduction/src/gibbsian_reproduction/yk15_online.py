@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learning import EM, OnlineEM, WinnerTakeAll, run
-from gibbsian.learning.bound_mixtures import PARTITION, bound
+from gibbsian.learning import EM, OnlineEM, OnlineKMeansRule, run
+from gibbsian.learning.em import PARTITION, mixture_steps
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim
@@ -49,7 +49,7 @@ def _trial(rng: np.random.Generator) -> Trial:
         GaussianMixtureFamily(N_CLASSES, 2, SPREAD**2, free_weights=False),
         GaussianMixtureFamily(N_CLASSES, 2, floor_share=1e-2),
     )
-    rows_by_row: Any = WinnerTakeAll(normalize=False, learning_rate=RATE, schedule="constant", max_iter=PASSES)
+    rows_by_row: Any = OnlineKMeansRule(normalize=False, learning_rate=RATE, schedule="constant", max_iter=PASSES)
     learners = (rows_by_row, OnlineEM(batch_size=1), OnlineEM(batch_size=1))
     poor = [_poor_ends(family, learner, data, rng) for family, learner in zip(families, learners, strict=True)]
     return {"poor": np.array(poor)}
@@ -57,15 +57,15 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 def _poor_ends(family: Any, learner: Any, data: Dataset, rng: np.random.Generator) -> np.ndarray:
     """Return the shares of the starts from which batch and online learning end far above the best end known."""
-    steps = bound(family, data, hard=False)
-    references = [_settled(steps.reported(steps.start(rng)), data) for _ in range(N_REFERENCES)]
+    steps, partition = mixture_steps(family, data), mixture_steps(family, data, placing=PARTITION)
+    references = [_settled(steps.model(*steps.placed(rng)), data) for _ in range(N_REFERENCES)]
     ends = np.empty((N_STARTS, len(WAYS)))
     for place in range(N_STARTS):
-        start = steps.reported(steps.start(rng, PARTITION))
+        start = partition.model(*partition.placed(rng))
         shaken = run(learner, start, data, rng, max_iter=PASSES, tol=0.0).model
         ends[place] = _settled(start, data), _settled(shaken, data)
     best = min(*references, ends.min())
-    limit = POOR_RATIO * best if isinstance(learner, WinnerTakeAll) else best + POOR_NATS * data.n_rows
+    limit = POOR_RATIO * best if isinstance(learner, OnlineKMeansRule) else best + POOR_NATS * data.n_rows
     return (ends > limit).mean(axis=0)
 
 

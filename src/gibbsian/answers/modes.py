@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.data import Dataset
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -203,7 +203,7 @@ class Search:
             )
         cooled = rounds or cooled_rows(weigh_part, counts, self.rng, starts())
         # on one BLAS thread: waking others takes longer than weighing a few rows
-        ((found, log_weight, words),) = map_in_order(
+        ((found, log_weight, words),) = map_ordered(
             lambda chains: annealed(chains, weigh_part, self.restarts, ROW_ROUNDS), [cooled]
         )
         return Modes.one(rows_with(found[None])[0], log_weight, bound(), words)

@@ -14,13 +14,13 @@ from scipy import sparse
 from gibbsian.arrays import Floats
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
-from gibbsian.backends.parallel import map_in_order, n_threads
+from gibbsian.backends.threads import map_slices, one_blas_thread
 from gibbsian.resources import require_memory, row_blocks
 
 # A block is read twice, for the scores and for the sums: the second time from the cache.
 BLOCK_CELLS = 2**16
-# Products of a cell with a class, below which (some 3 milliseconds) threads cost more than they save.
-WORTH_THREADS = 2**23
+# Products of a cell with a class that take as long as one operation by the measure of `map_slices`.
+PRODUCTS_AN_OPERATION = 128
 # Products that take as long as it takes to read a cell that is not in the cache.
 PRODUCTS_A_CELL = 4
 # Narrow rows are cut as if they had this many columns: their scores and shares take memory too.
@@ -123,12 +123,10 @@ def responsibilities(scores: np.ndarray) -> np.ndarray:
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
-def _in_threads(some: Callable[[list[Any]], Any], blocks: list[Any], work: int) -> list[Any]:
-    """Give each thread a run of the blocks, in order; what is summed over blocks does not depend on their number."""
-    if work < WORTH_THREADS:
-        return [some(blocks)]
-    length = -(-len(blocks) // n_threads())
-    return list(map_in_order(some, [blocks[start : start + length] for start in range(0, len(blocks), length)]))
+def _in_threads(some: Callable[[list[Any]], Result], blocks: list[Any], work: int) -> list[Result]:
+    """Give each thread runs of the blocks, in order; what is summed over blocks does not depend on their number."""
+    with one_blas_thread():
+        return map_slices(lambda part: some(blocks[part]), len(blocks), work / PRODUCTS_AN_OPERATION)
 
 
 def _cuts(features: Any) -> list[slice]:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

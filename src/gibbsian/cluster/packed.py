@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.parallel import limited_threads, one_blas_thread
+from gibbsian.backends.threads import limited_threads, one_blas_thread
 from gibbsian.data import Dataset
 from gibbsian.data.stream import counted, marked
 from gibbsian.data.sums import scaled, tree_sum

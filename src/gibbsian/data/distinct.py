@@ -93,28 +93,39 @@ def distinct_codes(
 
 
 def distinct_numbers(numbers: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct rows of a table of numbers, in the order of their bytes."""
-    if numbers.dtype == np.float64 and numbers.size:
-        found = _by_first((numbers[:, 0] + 0.0).view(">u8").astype(np.uint64))
-        if found is not None:
-            return found
+    """Find the distinct rows of a table of numbers, in the order of their bytes.
+
+    The first column sorts them; rows that are equal there are compared in whole.
+    """
+    if numbers.dtype != np.float64 or not numbers.size:
+        return _by_bytes(numbers, missing)
+    keys = (numbers[:, 0] + 0.0).view(">u8").astype(np.uint64)
+    order = np.argsort(keys)
+    ascending = keys[order]
+    is_new = np.append(True, ascending[1:] != ascending[:-1])
+    tied = ~(is_new & np.append(is_new[1:], True))
+    alone, together = order[~tied], np.sort(order[tied])
+    if len(together) > len(alone):
+        return _by_bytes(numbers, missing)
+    first, row_of = np.empty(0, np.int64), np.empty(len(keys), np.int64)
+    if len(together):
+        first, kind_of = _by_bytes(numbers[together], None if missing is None else missing[together])
+        row_of[together] = len(alone) + kind_of
+    row_of[alone] = np.arange(len(alone))
+    shown = np.concatenate([alone, together[first]])
+    places = np.argsort(keys[shown], kind="stable")  # of two ascending parts
+    rank = np.empty(len(shown), np.int64)
+    rank[places] = np.arange(len(shown))
+    return shown[places], rank[row_of]
+
+
+def _by_bytes(numbers: np.ndarray, missing: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     _require_memory(numbers, BYTES_PER_TIED)
     plain = np.ascontiguousarray(numbers + 0.0)  # minus zero is zero
     if missing is not None:
         holes = np.packbits(missing, axis=1)
         plain = np.concatenate([plain.view(np.uint8), holes], axis=1)
     return _sorted_by(plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel())
-
-
-def _by_first(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the rows in the order of keys that all differ; None where some are equal and more must be looked at."""
-    order = np.argsort(keys)
-    ascending = keys[order]
-    if (ascending[1:] == ascending[:-1]).any():
-        return None
-    row_of = np.empty(len(keys), np.int64)
-    row_of[order] = np.arange(len(keys))
-    return order, row_of
 
 
 def _distinct_sparse(rows: csr_array) -> tuple[np.ndarray, np.ndarray]:

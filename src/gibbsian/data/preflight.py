@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.backends.parallel import n_threads
+from gibbsian.backends.threads import n_threads
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import CHECKS, Findings, PreflightReport, refuse_nothing
 from gibbsian.data.rows import Rows

@@ -257,9 +257,16 @@ class Table:
 def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
     """Turn one column of anything into a `Factor`."""
     array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
-    if sort and len(array) <= FEW_ROWS and array.dtype.kind in "biu":
-        distinct, places = np.unique(array, return_inverse=True)
-        return as_factor(distinct.tolist(), places, name)
+    if sort and len(array) and array.dtype.kind in "biu":
+        low, high = int(array.min()), int(array.max())
+        if high - low < len(array) and high < 2**63:  # counted in the time that it takes to look a row up in a table
+            numbers = array.astype(np.int64) - low
+            occurs = np.bincount(numbers) > 0
+            distinct = (np.flatnonzero(occurs) + low).astype(array.dtype)
+            return as_factor(distinct.tolist(), (np.cumsum(occurs) - 1)[numbers], name)
+        if len(array) <= FEW_ROWS:
+            distinct, places = np.unique(array, return_inverse=True)
+            return as_factor(distinct.tolist(), places, name)
 
     try:
         places, distinct = pandas.factorize(array, use_na_sentinel=True, sort=sort)

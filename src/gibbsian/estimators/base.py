@@ -28,7 +28,7 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learning.base import LEARNERS, Fit, Learner, OldFit, as_learner, name_of
+from gibbsian.learning.base import LEARNERS, Fit, Learner, OldFit, as_learner, check_supported, name_of
 from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learning.objectives.priors import natural_penalties
 from gibbsian.learning.optimizers import Failed, StepInfo
@@ -217,6 +217,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         """Make the start and the learner, and run it; return it with its result, of which something may be `said`."""
         start = self._start(data, rng)
         learner = self._learner(start, data)
+        check_supported(learner, start)
         learner.require_able(start)
         self._preflight(data, start, learner)
         data = drop_empty_rows(data) if data.has_missing else data
@@ -271,10 +272,11 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             rng = as_generator(self.random_state)
             start = self._chunk_start(data, rng) if first else self.model_
             learner = self._chunk_learner(start, data)
+            check_supported(learner, start)
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
             fit = learner.bind_chunk(start, shown)
-            state, info = fit.step(_begun(fit, rng) if before is None else fit.carry(before))
+            state, info = fit.step(fit.carry(_begun(fit, rng) if before is None else before))
             if isinstance(info.outcome, Failed):
                 raise ArgumentError(info.outcome.reason, info.outcome.hint)
             result = self._chunk_result(learner, fit.model(state), info, data, shown)

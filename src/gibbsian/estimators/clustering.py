@@ -12,12 +12,11 @@ from gibbsian.data import Dataset
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learning import EM, FitResult, Learner
-from gibbsian.learning.base import LearnerState
+from gibbsian.learning.online_kmeans import SCHEDULE, OnlineKMeansRule, OnlineKMeansState
 from gibbsian.learning.stages import Restarts
-from gibbsian.learning.winner_take_all import SCHEDULE, UnitsProgress, WinnerTakeAll
 from gibbsian.models.file_parts import reject
 from gibbsian.models.mixtures.gaussian import KMeansFamily
-from gibbsian.rng import as_pcg64, generator_words
+from gibbsian.rng import Key
 from gibbsian.settings import choice, declared, flag, number, whole
 from gibbsian.startup import ClusterMixin
 
@@ -120,25 +119,20 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
         return self._scaled(data) if self.normalize else super()._prepared(data)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return self._shower(in_order=False)
-
-    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        return self._shower(in_order=True)
-
-    def _shower(self, in_order: bool) -> Learner:
-        return WinnerTakeAll(
+        return OnlineKMeansRule(
             normalize=self.normalize,
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             max_iter=self.max_iter,
-            in_order=in_order,
             **self._placing,
         )
+
+    _chunk_learner = _learner
 
     @property
     def wins_(self) -> np.ndarray:
         """The weight of the rows that each unit has won."""
-        return self._state.progress.wins
+        return self._state.wins
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return what each unit has won, and its largest means."""
@@ -147,14 +141,13 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
         return tables
 
     def _carried(self) -> dict[str, np.ndarray]:
-        return {"wins": self._state.progress.wins, "cells": self._state.progress.cells}
+        return {"wins": self._state.wins, "cells": self._state.cells}
 
     def _resume(self, carried: dict[str, np.ndarray]) -> None:
         wins, cells = carried["wins"], carried["cells"]
         if (*wins.shape, *cells.shape) != (self.n_components, *self.means_.shape):
             reject("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
-        stream = generator_words(as_pcg64(self._rng()))
-        self._state = LearnerState(None, UnitsProgress(self.model_.theta, wins, cells, 0, stream))
+        self._state = OnlineKMeansState(self.model_.theta, wins, cells, 0, Key.of(self._rng()))
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         # an online pass has no maximum to reach: it ends when all rows were shown

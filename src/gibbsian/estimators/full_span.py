@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gibbsian.data import Columns, Dataset
+from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.held_out import one_over
@@ -18,7 +19,9 @@ from gibbsian.estimators.penalty import l2_setting
 from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learning import FitResult, Learner, as_learner
-from gibbsian.learning.span_problem import DescriptionLength
+from gibbsian.learning.span.learner import SpanHidden, SpanLearner
+from gibbsian.learning.span.problem import FunctionCosts
+from gibbsian.learning.stages import Restarts
 from gibbsian.learning.start import model_to_start_from
 from gibbsian.models.base import FAMILIES, Model
 from gibbsian.models.families.full_span import FullSpanFamily
@@ -59,7 +62,7 @@ class FullSpan(SpanQuestions):
 
     Notes
     -----
-    Missing cells are summed out by expectation-maximisation (`gibbsian.learning.span_filling`): the cost on the
+    Missing cells are summed out by expectation-maximisation (`gibbsian.learning.span.fill`): the cost on the
     observed cells never rises from fill to fill, but where it ends may be a local minimum, also with ``"span-newton"``.
 
     Sample weights are frequencies: N, which the penalty depends on, is their sum.
@@ -169,15 +172,12 @@ class FullSpan(SpanQuestions):
 
     def _learner(self, model: Model[FullSpanFamily], data: Dataset) -> Learner:
         """Return the learner, with hidden variables and several starts around it as they are asked for."""
-        from gibbsian.learning.span_hidden import SpanHidden
-        from gibbsian.learning.stages import Restarts
-
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
         dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty
         given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
         learner = as_learner(self._asked, **given)
         if hidden_values(self):
-            if hasattr(learner, "lowered"):  # it learns complete rows, as one round does
+            if isinstance(learner, SpanLearner):  # it learns complete rows, as one round does
                 learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
             if self.n_init > 1:
                 learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)
@@ -198,13 +198,13 @@ class FullSpan(SpanQuestions):
 
     def _preflight(self, data: Dataset, model: Model[FullSpanFamily], learner: Any) -> None:
         """Refuse tables that do not fit; say which columns hold one value only."""
-        fits = learner.learner if hasattr(learner, "n_init") else learner
-        if not hasattr(fits, "require_memory"):
+        span = span_learner(learner)
+        if span is None:
             if model.theta.size:
                 return
             reason = "learns the parameters of given functions, and a full-span model begins without any"
             raise ArgumentError(reason, argument="learner", value=self.learner)
-        fits.require_memory(model.family.basis, self.checkpoint is not None, data.has_missing)
+        span.require_memory(model.family.basis, self.checkpoint is not None, data.has_missing)
         present = ~data.holes
         for j, name in enumerate(data.names):
             seen = np.unique(data.states[present[:, j], j])
@@ -218,23 +218,20 @@ class FullSpan(SpanQuestions):
 
     def _judged(self, result: FitResult, data: Dataset, learner: Any) -> FitResult:
         model: Any = result.model
-        fits = learner.learner if hasattr(learner, "n_init") else learner
-        inner = getattr(fits, "learner", fits)
         provenance = {
             "distinct_rows": data.n_states,
-            **{name: getattr(inner, name) for name in ("mdl_scale", "l1", "l2", "l2_growth") if hasattr(inner, name)},
             "samples": data.total_weight,
             "functions": int(model.theta.size),
-            **(fits.costs(model, data) if hasattr(fits, "costs") else {}),
         }
-        moments = result.moments
-        if moments is None and not model.n_hidden:
+        if (span := span_learner(learner)) is None:
             moments = self._moments(model, data)
+        else:
+            strengths = {"mdl_scale": span.mdl_scale, "l1": span.l1, "l2": span.l2, "l2_growth": span.l2_growth}
+            provenance |= {**strengths, **span.costs(model, data)}
+            moments = DataMoments(span.data_means(model, data), np.full(model.theta.size, data.total_weight))
         return replace(result, provenance={**result.provenance, **provenance}, moments=moments)
 
-    def _moments(self, model: Model[FullSpanFamily], data: Dataset) -> Any:
-        from gibbsian.diagnostics.moments import data_moments
-
+    def _moments(self, model: Model[FullSpanFamily], data: Dataset) -> DataMoments | None:
         return data_moments(model, data)
 
     @classmethod
@@ -257,14 +254,14 @@ class FullSpan(SpanQuestions):
         check_is_fitted(self)
         moments, story = self.result_.moments, self.result_.provenance
         family = self.model_.family
-        length = DescriptionLength.of_samples(family.basis, story["samples"])
+        costs = FunctionCosts.of_samples(family.basis, story["samples"], story.get("mdl_scale", 0.0))
         return basis_table(
             self.model_,
             list(self.labels_),
             list(self.labels_.values()),
             self._answers.means(),
             None if moments is None else moments.mean,
-            story.get("mdl_scale", 0.0) * length(family.basis, family.functions),
+            costs.lengths(family.functions),
         )
 
     def figures(self) -> dict[str, object]:
@@ -307,3 +304,10 @@ class FullSpan(SpanQuestions):
         """``KL(data || model)`` at the end of the fit, in nats per row; NaN with missing cells, or without a fit."""
         check_is_fitted(self)
         return float(self.result_.provenance.get("divergence", np.nan))
+
+
+def span_learner(learner: object) -> SpanLearner[Any] | None:
+    """Return the learner of functions within several starts and rounds of expectation-maximisation, if there is one."""
+    while isinstance(learner, Restarts | SpanHidden):
+        learner = learner.learner
+    return learner if isinstance(learner, SpanLearner) else None

@@ -19,6 +19,7 @@ from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import clamped_seconds
 from gibbsian.learning import FitResult, Learner
+from gibbsian.learning.base import check_supported
 from gibbsian.learning.objectives.priors import check_prior
 from gibbsian.learning.runaway import check_runaway
 from gibbsian.learning.start import start_from
@@ -126,6 +127,7 @@ class Machine(LearnedMachine):
         if self._is_auto or self.learner == "online":
             return Online(**self._natural_penalties(), batch_size=batch_size)
         whole = self._learner_named(self.learner)
+        check_supported(whole, model)
         whole.require_able(model)
         return whole.by_chunks(batch_size)
 

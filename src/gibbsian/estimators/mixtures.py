@@ -24,7 +24,7 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learning import EM, FitResult, Learner, as_learner
-from gibbsian.learning.bound_mixtures import FAR_APART, PLACINGS, bound
+from gibbsian.learning.em import FAR_APART, PLACINGS, mixture_steps
 from gibbsian.learning.stages import Annealed, Restarts
 from gibbsian.models.base import Model
 from gibbsian.models.mixtures.base import require_all_cells
@@ -92,8 +92,8 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         family = self._family(data)
         if not self._is_given:
             return Model.zeros(family)
-        rows = bound(family, data, hard=False)
-        return rows.reported(rows.from_means(self._means_given(data)))
+        steps: Any = mixture_steps(family, data)
+        return steps.model(steps.from_means(self._means_given(data)))
 
     def _means_given(self, data: Dataset) -> np.ndarray:
         """Return the means to start from, read as rows are; numbers in a line are cut into rows."""

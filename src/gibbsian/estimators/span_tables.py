@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.learning import Trace
-from gibbsian.learning.span_base import KINDS
+from gibbsian.learning.span.moves import MoveKind
 from gibbsian.models.base import Array, Model
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.span_basis import SpanBasis
@@ -88,7 +88,9 @@ def trace_table(trace: Trace, basis: SpanBasis, names: Sequence[str]) -> Any:
     return pandas.DataFrame(
         {
             "step": steps,
-            "kind": [KINDS[kind] for kind in kinds] if "kind" in known else ["fit"] * len(trace),
+            "kind": [MoveKind(kind).name.lower() for kind in kinds.tolist()]
+            if "kind" in known
+            else ["fit"] * len(trace),
             "variables": [tuple(names[i] for i in support) for support in basis.supports(indices)],
             "gain": known.get("gain", nothing),
             "cost": known["value"],

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
@@ -161,7 +161,7 @@ def clamped_sweeps(model: Model[DiscreteFamily], plan: ChainPlan, chains: ChainS
     system = (plan.rows.pointers, plan.rows.cells, *spin_system(form), n_sweeps)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
     draw: Any = kernels.dense_sweeps if form.graph.is_dense else kernels.sparse_sweeps
-    in_slices(
+    map_slices(
         lambda part: draw(spins[part], streams[part], row_of[part], *system),
         len(spins),
         n_updates * max(1.0, form.graph.degrees.mean()),

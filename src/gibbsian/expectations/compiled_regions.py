@@ -20,7 +20,7 @@ from gibbsian.backends.numba import spatial as kernels
 from gibbsian.backends.numba.spatial import Shares
 from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
-from gibbsian.backends.parallel import map_in_order, n_threads
+from gibbsian.backends.threads import map_ordered, n_threads
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.in_spins import is_binary
 from gibbsian.expectations.regions import (
@@ -325,4 +325,4 @@ def _on_threads(function: Callable[[Piece], Result], pieces: list[Piece], n_oper
     """Apply a function to pieces of work, on threads where that is worth their start."""
     if n_operations < WORTH_A_POOL or n_threads() == 1:
         return [function(piece) for piece in pieces]
-    return list(map_in_order(function, pieces))
+    return list(map_ordered(function, pieces))

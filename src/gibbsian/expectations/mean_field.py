@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
@@ -227,7 +227,7 @@ def solve(family: IsingFamily, theta: Array, rows: FreeCells, fields: Array, max
     means[row, rows.cells] = np.tanh(fields)
     lower: Any = kernels.dense_mean_field if form.graph.is_dense else kernels.sparse_mean_field
     system = (rows.cells, *spin_system(form), max_iter, tol)
-    ends = in_slices(
+    ends = map_slices(
         lambda part: lower(means[part], own, rows.pointers[part.start : part.stop + 1], *system),
         len(means),
         float(len(own)) * max(1.0, form.graph.degrees.mean()) * 4.0,

@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.numba.pairwise import sparse_fields
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
@@ -139,7 +139,7 @@ def _pair_regions(family: PairwiseFamily, theta: Array, plan: ChainPlan, states:
     graph = (indptr, heads, ids, weights, np.tanh(weights), BLOCK, form.graph.n_edges)
     where = (plan.rows.pointers, plan.rows.cells)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(states)
-    parts = in_slices(
+    parts = map_slices(
         lambda part: kernels.pair_regions(
             spins[part], fields[part], plan.shares[part], plan.row_of[part], *where, *graph
         ),

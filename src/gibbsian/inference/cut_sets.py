@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba import cut_sets as kernels
 from gibbsian.backends.numba import pairwise as pairwise_kernels
-from gibbsian.backends.parallel import WORTH_THREADS, in_slices, sum_in_order
+from gibbsian.backends.threads import WORTH_THREADS, map_slices, sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.posterior import POSTERIORS, Split
 from gibbsian.models.ising import Ising, IsingFamily
@@ -111,7 +111,7 @@ class CutSets:
             sums: tuple[Floats, Floats] = kernels.sum_rows(means[part], fields[part], weights[part], *where, *graph)
             return sums
 
-        parts = in_slices(sum_rows, len(means), self._sum_seconds * OPERATIONS_PER_SECOND, grain=BLOCK)
+        parts = map_slices(sum_rows, len(means), self._sum_seconds * OPERATIONS_PER_SECOND, grain=BLOCK)
         sums, extra = map(np.concatenate, zip(*parts, strict=True))
         return ising.constant + present + sums, means, extra.sum(axis=0)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.arrays import Codes, Floats, Integers
 from gibbsian.backends.numba import elimination as kernels
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
 from gibbsian.inference.engine import ENGINES, INSTEAD, Cost, check_n_samples, check_nodes
@@ -223,7 +223,7 @@ class EliminationAnswers(IsingAnswers):
         rows = max(DRAWS_PER_CHUNK // n, 1)
         for start in range(0, n_samples, rows):
             uniforms = rng.random((min(rows, n_samples - start), n))
-            drawn = in_slices(lambda part: kernels.sample(*tree, uniforms[part]), len(uniforms), uniforms.size)  # noqa: B023
+            drawn = map_slices(lambda part: kernels.sample(*tree, uniforms[part]), len(uniforms), uniforms.size)  # noqa: B023
             placed = np.concatenate(drawn)
             samples[start : start + len(placed)] = self._states(placed)
         return samples

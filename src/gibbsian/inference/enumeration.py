@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.arrays import Codes, Floats, Integers
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import enumeration as kernels
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.inference.engine import ENGINES, Cost, check_n_samples, check_nodes
 from gibbsian.inference.ising_answers import IsingAnswers, IsingEngine
 from gibbsian.inference.log_tables import digits, invert

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.arrays import Floats, Integers, Mask, States
+from gibbsian.errors import ArgumentError
 from gibbsian.inference.posterior import POSTERIORS, Split
 from gibbsian.models.families.gaussian import LOG_TWO_PI, GaussianFamily, Moments, conditional
 from gibbsian.models.rows import patterns_of
@@ -65,9 +66,13 @@ class GaussianRows:
         return evidence + self.family.log_partition(theta)
 
     def moments(self, theta: Floats, weights: Floats) -> Moments:
-        """Return the expected moments of the rows given their present cells: the E step of EM."""
-        mean, covariance, _ = self.family.solve(theta)
-        u, matrix = self.family.standard(self.x), np.zeros((mean.size + 1, mean.size + 1))
+        """Return the expected moments of the rows given their present cells (the E step of EM); NaN if J is invalid."""
+        size, u = len(self.family.variables) + 1, self.family.standard(self.x)
+        try:
+            mean, covariance, _ = self.family.solve(theta)
+        except ArgumentError:
+            return Moments(np.full((size, size), np.nan), np.nan)
+        matrix = np.zeros((size, size))
         for rows, mask in patterns_of(self.x, self.missing):
             coefficients, residual = conditional(covariance, mask)
             filled = u[rows].copy()

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Slice
 from gibbsian.backends.numba import layer_flips as kernels
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.models.base import StackParts
 from gibbsian.models.layers.stack import StackFamily
 
@@ -112,5 +112,5 @@ class FlipSums:
             units = slice(start, start + UNITS_AT_ONCE)
             work(units, np.ascontiguousarray(self._values[:, units]))
 
-        for _ in map_in_order(piece, range(0, self._values.shape[1], UNITS_AT_ONCE)):
+        for _ in map_ordered(piece, range(0, self._values.shape[1], UNITS_AT_ONCE)):
             pass

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gibbsian.arrays import Floats, Integers, Mask, Slice, States
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.errors import MissingValuesError
 from gibbsian.inference.completions import count_completions
 from gibbsian.inference.posterior import POSTERIORS, InParts, Split
@@ -168,7 +168,7 @@ class LayerRows:
 
     def _sums(self, theta: Floats, weights: Floats) -> Iterator[tuple[Slice, _Sums]]:
         sums_of = partial(self._sums_of, self.family.split(theta), weights)
-        return zip(self._blocks, map_in_order(sums_of, self._blocks), strict=True)
+        return zip(self._blocks, map_ordered(sums_of, self._blocks), strict=True)
 
     def _sums_of(self, parts: PartsOfRows, weights: Floats, block: Slice) -> _Sums:
         values, summed_out = self._values[block], self._sides[1]

@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers, Slice
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import layer_sums as kernels
-from gibbsian.backends.parallel import WORTH_THREADS, map_in_order
+from gibbsian.backends.threads import WORTH_THREADS, map_ordered
 from gibbsian.models.base import StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits, enumerate_values
@@ -123,7 +123,7 @@ class TwoValuedTable:
     def _map(self, function: Callable[[Slice], Result], pieces: list[Slice]) -> Iterable[Result]:
         """Apply a function to pieces of work, on threads where that is quicker."""
         n_cells = 2.0**self.n_bits * len(self.fields)
-        return map(function, pieces) if n_cells < WORTH_THREADS else map_in_order(function, pieces)
+        return map(function, pieces) if n_cells < WORTH_THREADS else map_ordered(function, pieces)
 
     # -- answers ----------------------------------------------------------------------------------------------------
     def log_weights(self) -> Floats:

@@ -8,6 +8,7 @@ from gibbsian.learning.base import (
 from gibbsian.learning.conditional import MCL as MCL, MCPLE as MCPLE
 from gibbsian.learning.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learning.em import EM as EM
+from gibbsian.learning.graphical_lasso import GraphicalLasso as GraphicalLasso
 from gibbsian.learning.hidden import break_symmetry as break_symmetry
 from gibbsian.learning.mean_field import (
     InverseMeanField as InverseMeanField,
@@ -19,7 +20,6 @@ from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
 from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
-from gibbsian.learning.numbers import GraphicalLasso as GraphicalLasso
 from gibbsian.learning.objective import (
     MLE as MLE,
     MPLE as MPLE,
@@ -29,14 +29,17 @@ from gibbsian.learning.objective import (
 )
 from gibbsian.learning.online import Online as Online
 from gibbsian.learning.online_em import OnlineEM as OnlineEM
+from gibbsian.learning.online_kmeans import OnlineKMeansRule as OnlineKMeansRule
 from gibbsian.learning.recipe import Recipe as Recipe
 from gibbsian.learning.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace
 from gibbsian.learning.run import Run as Run, StopRun as StopRun, run as run
-from gibbsian.learning.span_dense import SpanDense as SpanDense
-from gibbsian.learning.span_greedy import SpanGreedy as SpanGreedy
-from gibbsian.learning.span_hidden import SpanHidden as SpanHidden
-from gibbsian.learning.span_l1 import SpanL1 as SpanL1
-from gibbsian.learning.span_newton import SpanNewton as SpanNewton
+from gibbsian.learning.span.learner import (
+    SpanDense as SpanDense,
+    SpanGreedy as SpanGreedy,
+    SpanHidden as SpanHidden,
+    SpanL1 as SpanL1,
+    SpanNewton as SpanNewton,
+)
 from gibbsian.learning.spatial import (
     SMCI as SMCI,
     SpatialPCD as SpatialPCD,
@@ -44,4 +47,3 @@ from gibbsian.learning.spatial import (
 from gibbsian.learning.stacking import Stacking as Stacking
 from gibbsian.learning.stages import Annealed as Annealed, Restarts as Restarts
 from gibbsian.learning.trained import TrainingReport as TrainingReport
-from gibbsian.learning.winner_take_all import WinnerTakeAll as WinnerTakeAll

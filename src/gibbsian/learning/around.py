@@ -30,6 +30,11 @@ class Around(Learner):
         return self.learner.penalties
 
     @property
+    def requires(self) -> tuple[type, ...]:  # type: ignore[override]
+        """What the learner within asks of a family."""
+        return self.learner.requires
+
+    @property
     def takes_numbers(self) -> bool:
         """Whether the learner within learns models of real numbers."""
         return self.learner.takes_numbers
@@ -118,6 +123,10 @@ class JointFit(Fit[Any]):
     def model(self, state: Any) -> Any:
         """Return the layers that have the joint form of a state."""
         return self.layers.replace(self.layers.family.from_joint(self.joint.model(state)))
+
+    def carry(self, state: Any) -> Any:
+        """Return a state of a fit to other rows as one of this fit."""
+        return self.joint.carry(state)
 
     def restored(self, fresh: Any, state: Any) -> Any:
         """Bridge: restore what a checkpoint held."""

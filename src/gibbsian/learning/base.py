@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -14,14 +15,12 @@ from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import ExponentialFamily, Family, Layered, Mixture, Model, keeps
 from gibbsian.registry import Registry
 from gibbsian.rng import Key
 from gibbsian.settings import settings_of
 
 LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
-# Who binds a mixture to rows, for EM.
-BOUND = Registry("EM of classes", "gibbsian.learning", "BOUND")
 
 State = TypeVar("State")
 
@@ -57,7 +56,7 @@ class Fit(ABC, Generic[State]):
         """Return the model at a state."""
 
     def carry(self, state: State) -> State:
-        """Return a state of a fit to other rows as one of this fit, to continue learning with its rows."""
+        """Return a state after other rows, or before the first step, as one whose next step learns from these rows."""
         raise ArgumentError("needs all rows at once", argument="learner", value=type(self).__name__)
 
     def restored(self, fresh: State, state: State) -> State:
@@ -119,7 +118,8 @@ class OldFit(Fit[Any]):
 
     def carry(self, state: Any) -> Any:
         """Return the state as it is: the next step learns from the chunk."""
-        self.rng = np.random.default_rng(0)  # which learners that go on do not draw from
+        if state is not None:
+            self.rng = np.random.default_rng(0)  # which learners that go on do not draw from
         return state
 
     def restored(self, fresh: Any, state: Any) -> Any:
@@ -186,8 +186,8 @@ class Learner:
     True
     """
 
-    # Whether it learns mixtures.
-    learns_classes: ClassVar[bool] = False
+    # Protocols or classes of which a family must keep one.
+    requires: ClassVar[tuple[type, ...]] = (ExponentialFamily, Layered)
     # Whether rows on a cluster are counted there and come here, where they must fit.
     counts_rows: ClassVar[bool] = False
 
@@ -211,7 +211,7 @@ class Learner:
 
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
-        return "learns no hidden classes" if has_classes(model) and not self.learns_classes else ""
+        return ""
 
     def require_able(self, model: Model[Family]) -> None:
         """Raise `ArgumentError` where the learner cannot learn a kind of model."""
@@ -227,7 +227,7 @@ class Learner:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
         from gibbsian.learning.hidden import scattered
 
-        return scattered(model, rng) if model.n_hidden else model
+        return scattered(model, rng) if model.n_hidden and not has_classes(model) else model
 
     def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
@@ -360,4 +360,30 @@ def name_of(learner: Learner) -> str:
 
 def has_classes(model: Model[Family]) -> bool:
     """Say whether a model is a mixture, whose label no row shows."""
-    return bool(BOUND.name_for(model.family))
+    return keeps(model.family, Mixture)
+
+
+def check_supported(learner: Learner, model: Model[Family]) -> None:
+    """Raise `ArgumentError` unless a learner learns models of this family, which must keep one of `requires`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.learning.base import check_supported
+    >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
+    >>> check_supported(gb.learning.as_learner("graphical-lasso"), model)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: learner='graphical-lasso' learns Gaussian families, and a PairwiseFamily is none
+    """
+    family, kinds = model.family, learner.requires
+    if any(keeps(family, kind) for kind in kinds):
+        return
+    words = [re.sub("(?<=[a-z])(?=[A-Z])", " ", kind.__name__).removesuffix("Family").strip() for kind in kinds]
+    reason = f"learns {' or '.join(words)} families, and a {type(family).__name__} is none"
+    if protocols := [kind for kind in kinds if Protocol in kind.__bases__]:
+        lacks: list[list[str]] = [
+            sorted({name for name in vars(kind) if name[0] != "_"} - {*dir(family)}) for kind in protocols
+        ]
+        reason += f": it has no {', '.join(sorted(lacks, key=len)[0])}"
+    raise ArgumentError(reason, argument="learner", value=name_of(learner))

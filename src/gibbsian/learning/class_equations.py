@@ -3,49 +3,63 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
+from gibbsian.data import Dataset
 from gibbsian.errors import DataError, TooExpensiveError
 from gibbsian.learning.objectives import Equations
+from gibbsian.models.base import Model
+from gibbsian.models.mixtures.base import MixtureFamily
 
 # The first differences are over this share of the size of theta; they tell how far a parameter has to move for the
 # log-density of a row to change by about one, of which the differences proper take a thousandth.
 _FIRST, _STEP = 1e-6, 1e-3
 
 
-def class_equations(model: Any, data: Any, max_seconds: float) -> Equations:
+def class_equations(model: Model[MixtureFamily[NamedTuple]], data: Dataset, max_seconds: float) -> Equations:
     """Return the equations along the directions that a fit may move in, with second derivatives by differences.
 
     Shares that sum to one, unit vectors and tied numbers move together (``family.free_directions``).
     """
-    family, x = model.family, data.states
-    basis, shares = family.free_directions(model.theta), data.weights / data.total_weight
-
-    def rows_at(move: np.ndarray) -> np.ndarray:
-        moved = family.normalised(model.theta + basis @ move)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return family.log_evidence(moved, x, data.missing)
-
+    family, theta, shares = model.family, model.theta, data.weights / data.total_weight
+    basis = family.free_directions(theta)
     size = basis.shape[1]
-    _check_time(lambda: rows_at(np.zeros(size)), 2 * size * (size + 2), size, max_seconds)
-    first = _FIRST * np.sqrt(np.mean(np.square(model.theta))) or _FIRST
+
+    def log_densities(move: Floats) -> Floats:
+        """Return the log-density of each row after a move."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return family.log_evidence(family.normalised(theta + basis @ move), data.states, data.missing)
+
+    def mean(move: Floats) -> float:
+        return float(shares @ log_densities(move))
+
+    _require_time(lambda: log_densities(np.zeros(size)), 2 * size * (size + 2), size, max_seconds)
+    first = _FIRST * np.sqrt(np.mean(np.square(theta))) or _FIRST
     steps = np.full(size, first)
     for _ in range(2):
-        scores = _slopes(rows_at, steps)
+        slopes = [(log_densities(move) - log_densities(-move)) / (2 * move.sum()) for move in np.diag(steps)]
+        scores = np.array(slopes).T
         with np.errstate(divide="ignore"):
             steps = _STEP / np.sqrt(shares @ np.square(scores))
-    information = -_bends(lambda move: float(shares @ rows_at(move)), steps)
+    moves, information = np.diag(steps), np.empty((size, size))
+    for i in range(size):
+        for j in range(i + 1):
+            both, apart = moves[i] + moves[j], moves[i] - moves[j]
+            change = mean(both) + mean(-both) - mean(apart) - mean(-apart)
+            information[i, j] = information[j, i] = -change / (4 * steps[i] * steps[j])
     if not np.isfinite(information).all() or np.linalg.eigvalsh(information * np.outer(steps, steps))[0] <= 0:
         raise DataError(
-            "a share is near zero or a class nearly empty: at the edge of what parameters may be errors are not normal",
+            "a class is nearly empty or its share near zero, so normal-theory standard errors are not valid",
             "use `gibbsian.uncertainty.bootstrap`",
         )
     return Equations(information, iter([(slice(0, len(shares)), -scores)]), carry=basis.T, is_information=True)
 
 
-def _check_time(evaluate: Any, n_evaluations: int, size: int, max_seconds: float) -> None:
+def _require_time(evaluate: Callable[[], Floats], n_evaluations: int, size: int, max_seconds: float) -> None:
     """Refuse what would take too long, by the time of one evaluation; of two where the first may have compiled."""
     for _ in range(2):
         began = time.perf_counter()
@@ -57,21 +71,3 @@ def _check_time(evaluate: Any, n_evaluations: int, size: int, max_seconds: float
         f"the information about {size} parameters would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
         "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
     )
-
-
-def _slopes(rows_at: Any, steps: np.ndarray) -> np.ndarray:
-    """Return the derivatives of each row's log-density, one row per row."""
-    moves = np.diag(steps)
-    return np.array([(rows_at(move) - rows_at(-move)) / (2 * step) for move, step in zip(moves, steps, strict=True)]).T
-
-
-def _bends(value: Any, steps: np.ndarray) -> np.ndarray:
-    """Return the second derivatives of a number."""
-    moves, size = np.diag(steps), len(steps)
-    bends = np.empty((size, size))
-    for i in range(size):
-        for j in range(i + 1):
-            both, apart = moves[i] + moves[j], moves[i] - moves[j]
-            change = value(both) + value(-both) - value(apart) - value(-apart)
-            bends[i, j] = bends[j, i] = change / (4 * steps[i] * steps[j])
-    return bends

@@ -1,95 +1,237 @@
 """Expectation maximisation: machines with hidden units or missing cells, and mixtures (YK15; Neal and Hinton 1998).
 
-The free energy ``F(Q, theta) = log Z - E_Q[theta . S] / T - H(Q)``, averaged over the rows, is lowered in turn: over Q
-(the E-step, a clamped expectation) and over theta at fixed Q (the M-step, a convex problem that asks of Q no more than
-its expected statistics). With the exact posterior for Q it touches minus the log-likelihood, which therefore never
-rises. The steps of mixtures are closed forms (`gibbsian.learning.bound_mixtures`).
+The free energy ``F(Q, theta) = log Z - E_Q[theta . S] - H(Q)``, averaged over the rows, is lowered in turn: over Q (the
+E-step, a clamped expectation) and over theta at fixed Q (the M-step, a convex problem that asks of Q no more than its
+expected statistics). With the exact posterior for Q it touches minus the log-likelihood, which therefore never rises.
+
+`EMFit` is the loop; `EMSteps` are both steps for one family and its rows. Here are those of machines; those of mixtures
+are closed forms (`gibbsian.learning.mixture_steps`), as is that of the graphical lasso.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask, States, Tensor
 from gibbsian.backends.classes import ClassSums
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.data.sums import added
-from gibbsian.errors import ArgumentError, DataError
+from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
-from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.there import where_rows_are
-from gibbsian.inference import Engine, plan_exact
-from gibbsian.learning.base import LEARNERS, LearnerState, has_classes
-from gibbsian.learning.bound_mixtures import FAR_APART, Shared, bound, class_sums, placing_setting
-from gibbsian.learning.objectives import Equations, Function, Likelihood
-from gibbsian.learning.objectives.priors import SmoothPenalty
-from gibbsian.learning.optimizers import LBFGS, Failed, StepInfo
+from gibbsian.inference import plan_exact
+from gibbsian.learning.base import LEARNERS, Fit, has_classes
+from gibbsian.learning.objectives import Equations, Likelihood
+from gibbsian.learning.optimizers import LBFGS, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.learning.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.learning.optimizers.lbfgs import LBFGSState
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
-from gibbsian.models.base import Family, Model
-from gibbsian.models.mixtures.base import Frame
+from gibbsian.models.base import ExponentialFamily, Family, Layered, Mixture, Model
+from gibbsian.models.mixtures.base import Frame, MixtureFamily
+from gibbsian.registry import Registry
+from gibbsian.rng import Key
 from gibbsian.settings import choice, declared, flag, free, number, positional, whole
+
+if TYPE_CHECKING:
+    from gibbsian.learning.mixture_steps import ExponentialSteps
+    from gibbsian.models.mixtures.base import ExponentialMixtureFamily
+
+# Both steps of mixtures, by family.
+EM_STEPS = Registry("EM of classes", "gibbsian.learning", "EM_STEPS")
 
 # Sampled statistics of E-step s are averaged with weights of about s^3, so that early ones are soon forgotten, and ...
 FORGETTING = 4.0
 # ... a fit may end within their noise after this many steps: at the start the gradient of hidden units is near zero.
-FEWEST_SAMPLED = 50
-# Rises of the free energy of a mixture below this, per unit of free energy and row, are rounding, ...
-ROUNDING = 1e-10
-# ... and so are falls below this share of it.
-LAST_DIGITS = 1e-14
+MIN_SAMPLED_STEPS = 50
+
+# How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
+FAR_APART, RANDOM, PARTITION = PLACINGS = "k-means++", "random", "partition"
+PLACING = (
+    "How classes that have no parameters begin: at rows far apart, at any rows, or as those of a random partition "
+    "(YK15)."
+)
+
+S = TypeVar("S")  # expected statistics
+P = TypeVar("P")  # the state of the E-step
+M = TypeVar("M")  # the memory of the M-step
 
 
-@dataclass(frozen=True)
-class EMProgress:
-    """The parameters with both phases there, and what the M-steps remember of the curvature.
+def placing_setting() -> str:
+    """Declare where classes begin."""
+    setting: str = choice(FAR_APART, PLACING, *PLACINGS)
+    return setting
+
+
+class Expected(NamedTuple, Generic[S, P]):
+    """What an E-step leaves.
+
+    Parameters
+    ----------
+    value : float
+        The penalised free energy; NaN where the E-step draws samples.
+    statistics : array or NamedTuple of arrays
+        The expected statistics of the rows, all that the M-step asks for.
+    posterior : array or NamedTuple of arrays
+        Where the next E-step goes on from.
+    """
+
+    value: float
+    statistics: S
+    posterior: P
+
+
+class EMState(NamedTuple, Generic[S, P, M]):
+    """EM between two steps.
 
     Parameters
     ----------
     theta : ndarray
         The parameters.
-    free, clamped : ndarray
-        Expected statistics of the model, and of the data given their present cells.
-    log_partition, log_evidence : float
-        log Z, and the mean log-evidence of the rows or a bound on it; NaN where the E-step does not give it.
-    gap, variance : ndarray
-        ``free - clamped``, averaged over the steps where the E-step draws samples, and its variance.
-    e_steps : int
-        E-steps so far.
-    posterior : Any
-        State of the E-step.
-    moves, changes : ndarray
-        Memory of the quasi-Newton steps. The curvature of the M-step does not depend on Q, so it serves them all.
-    evaluations : int
-        Evaluations of the free phase so far.
+    memory : NamedTuple or tuple
+        What the M-step remembers.
+    expected : Expected
+        The last E-step.
+    n_e_steps : int
+        Number of E-steps so far; before the first one there are no statistics.
     rounds : LastRounds
-        The last EM steps, from which the next are extrapolated.
+        The last steps, from which the next are extrapolated.
+    carried : bool
+        Whether the statistics are those of earlier rows and these, of which no more than an M-step is to be made.
     """
 
-    theta: np.ndarray
-    free: np.ndarray
-    clamped: np.ndarray
-    log_partition: float
-    log_evidence: float
-    gap: np.ndarray
-    variance: np.ndarray
-    e_steps: int
-    posterior: object
-    moves: np.ndarray
-    changes: np.ndarray
-    evaluations: int
+    theta: Floats
+    memory: M
+    expected: Expected[S, P]
+    n_e_steps: int
     rounds: LastRounds
+    carried: bool = False
+
+
+class EMSteps(ABC, Generic[S, P, M]):
+    """The E-step and the M-step of a family bound to rows."""
+
+    # The name of the learner.
+    learner_name: ClassVar[str] = "em"
+
+    @abstractmethod
+    def start(self, key: Key, theta: Floats) -> EMState[S, P, M]:
+        """Return the state at the start, before or after its E-step."""
+
+    @abstractmethod
+    def e_step(self, theta: Floats, before: Expected[S, P], memory: M) -> Expected[S, P]:
+        """Return the expected statistics of the rows."""
+
+    @abstractmethod
+    def m_step(self, theta: Floats, expected: Expected[S, P], memory: M) -> tuple[Floats, M]:
+        """Return the parameters that lower the free energy at fixed statistics."""
+
+    @abstractmethod
+    def judge(self, before: EMState[S, P, M], after: EMState[S, P, M]) -> tuple[EMState[S, P, M], StepInfo]:
+        """Return the better of two states, and what the step between them did."""
+
+    @abstractmethod
+    def model(self, theta: Floats, memory: M) -> Model[Family]:
+        """Return the model as users know it."""
+
+    def joined(self, state: EMState[S, P, M]) -> Expected[S, P]:
+        """Return the statistics of a state of other rows and of these together; refuse where they do not add."""
+        raise ArgumentError("needs all rows at once", argument="learner", value=self.learner_name)
+
+    def kept(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
+        """Return what of a state `joined` takes."""
+        return None
+
+
+class EMFit(Fit[EMState[S, P, M]], Generic[S, P, M]):
+    """EM steps in turn; where `accelerated`, the last ones are extrapolated if that lowers the value further.
+
+    Entries of theta that the L1 penalty `l1` holds at zero stay there.
+    """
+
+    def __init__(
+        self, steps: EMSteps[S, P, M], theta: Floats, accelerated: bool = False, l1: Floats | float = 0.0
+    ) -> None:
+        self.steps, self.theta, self.accelerated, self.l1 = steps, theta, accelerated, np.asarray(l1)
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[EMState[S, P, M], StepInfo]:
+        """Return the state before the first step."""
+        return self.steps.start(key, self.theta if theta is None else theta), StepInfo()
+
+    def step(self, state: EMState[S, P, M]) -> tuple[EMState[S, P, M], StepInfo]:
+        """Take an M-step by the statistics there are, and an E-step."""
+        theta, memory = state.theta, state.memory
+        if state.n_e_steps:
+            theta, memory = self.steps.m_step(theta, state.expected, memory)
+        after = state._replace(theta=theta, memory=memory, carried=False)
+        if not state.carried:
+            expected = self.steps.e_step(theta, state.expected, memory)
+            after = after._replace(expected=expected, n_e_steps=state.n_e_steps + 1)
+        if self.accelerated:
+            after = self._extrapolated(state, after)
+        return self.steps.judge(state, after)
+
+    def _extrapolated(self, before: EMState[S, P, M], after: EMState[S, P, M]) -> EMState[S, P, M]:
+        """Return where the last steps would end, if that lowers the value; else the plain step without their memory."""
+        rounds = before.rounds.added(before.theta, after.theta)
+        after = after._replace(rounds=rounds)
+        if rounds.is_first or np.isnan(after.expected.value):
+            return after
+        theta, n_e_steps = rounds.end(after.theta, self.l1), after.n_e_steps + 1
+        expected = self.steps.e_step(theta, after.expected, after.memory)
+        if expected.value < after.expected.value:
+            return after._replace(theta=theta, expected=expected, n_e_steps=n_e_steps)
+        return after._replace(rounds=rounds.last(), n_e_steps=n_e_steps)
+
+    def model(self, state: EMState[S, P, M]) -> Model[Family]:
+        """Return the model at a state."""
+        return self.steps.model(state.theta, state.memory)
+
+    def carry(self, state: EMState[S, P, M]) -> EMState[S, P, M]:
+        """Return a state of other rows with the statistics of these added, by its parameters; a step learns from all.
+
+        That is incremental EM in one pass over rows that come in chunks.
+        """
+        expected = self.steps.joined(state)
+        return state._replace(expected=expected, n_e_steps=state.n_e_steps + 1, carried=True)
+
+    def kept(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
+        """Bridge: the state at the end of a fit, where `carry` takes it."""
+        return self.steps.kept(state)
+
+
+class ComponentFits(Protocol):
+    """How the models of classes are fitted to rows, and their rows scored."""
+
+    def table(self, states: States, missing: Mask | None) -> Tensor:
+        """Return rows as both others take them."""
+
+    def fit(self, a: int, rows: Tensor | Rows, weights: Floats | None = None) -> tuple[Model[Family], float]:
+        """Return the model of a class, fitted to a table with weights or to `Rows` that are not here, and log Z."""
+
+    def log_densities(self, model: Model[Family], log_partition: float, table: Tensor) -> Floats:
+        """Return the log-density of each row."""
+
+
+def mixture_steps(
+    family: Family,
+    data: Rows,
+    hard: bool = False,
+    placing: str = FAR_APART,
+    components: ComponentFits | None = None,
+) -> ExponentialSteps[ExponentialMixtureFamily[NamedTuple], tuple[()]]:
+    """Bind both steps of a mixture to rows; mixtures of models of any family need `components`."""
+    steps: ExponentialSteps[ExponentialMixtureFamily[NamedTuple], tuple[()]]
+    steps = EM_STEPS.of(family)(family, data, hard, placing, components)
+    return steps
 
 
 @LEARNERS.register("em")
 @declared(frozen=True)
-class EM(WithPrior):
+class EM(WithPrior):  # type: ignore[explicit-any]  # settings of penalties
     """Generalised EM: in every step a few quasi-Newton steps on the expected complete-data likelihood, then an E-step.
 
     Each step lowers the penalised negative log-likelihood (or, with ``clamped="mean-field"``, the free energy, an upper
@@ -121,7 +263,7 @@ class EM(WithPrior):
     accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
     """
 
-    learns_classes: ClassVar[bool] = True
+    requires = (ExponentialFamily, Layered, Mixture)
     # What is lowered, by way of the free energy.
     objective: ClassVar[Likelihood] = Likelihood()
 
@@ -143,7 +285,7 @@ class EM(WithPrior):
         "hard",
     )
     placing: str = placing_setting()
-    components: Any = free(
+    components: ComponentFits | None = free(
         None,
         "How the models of classes of any family are fitted and their rows scored.",
         doc="ComponentFits, optional",
@@ -155,387 +297,141 @@ class EM(WithPrior):
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
-    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
-        """Return where learning begins when nothing is said; classes are placed by the data."""
-        return model if has_classes(model) else super().start(model, data, rng)
-
-    def init(self, model: Model[Any], data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Take the E-step at the start."""
-        if has_classes(model):
-            if self.log_prior is not None:
-                raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
-            rows = bound(model.family, data, self._hard, rng, self.components)
-            alternation: Any = ClassAlternation(rows, self.placing)
-        else:
-            alternation = MachineAlternation(self, model, data)
-        return LearnerState(alternation, alternation.begin(model, rng))
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Raise the expected complete-data likelihood at the present Q, then renew Q."""
-        progress, info = state.problem.advance(state.progress)
-        return LearnerState(state.problem, progress), info
-
-    def update(
-        self, state: LearnerState | None, model: Model[Family], data: Rows | None, rng: np.random.Generator
-    ) -> tuple[LearnerState, StepInfo]:
-        """Share the rows of a chunk among the classes as they stand, and learn from the sums of all chunks so far."""
+    def bind(self, model: Model[Family], data: Dataset) -> Fit[MachineState] | Fit[MixtureState]:
+        """Bind both steps to the rows."""
         if not has_classes(model):
-            raise self.needs_all_rows()
-        if state is None:
-            return self.step(first_chunk(model, data, self._hard, self.placing, rng))
-        return self.step(LearnerState(Chunk(state.problem.family, data, self._hard), state.progress))
+            machine = MachineSteps(self, model, data)
+            return EMFit(machine, model.theta, self.accelerated, machine.l1)
+        if self.log_prior is not None:
+            raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
+        hard = self.assignment == "hard"
+        return EMFit(mixture_steps(model.family, data, hard, self.placing, self.components), model.theta)
 
     def by_chunks(self, batch_size: int) -> EM:
-        """Refuse: minibatches are for machines, whose EM needs all rows; mixtures take whole chunks."""
+        """Bridge: refuse minibatches, which are for machines, whose EM needs all rows; mixtures take whole chunks."""
         raise self.needs_all_rows()
 
-    def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
+    def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
         from gibbsian.learning.class_equations import class_equations
         from gibbsian.learning.objective import ObjectiveLearner
 
-        if self._hard or self.clamped is not None:
-            how = "hard assignments" if self._hard else "a clamped phase of its own"
+        if self.assignment == "hard" or self.clamped is not None:
+            how = "hard assignments" if self.assignment == "hard" else "a clamped phase of its own"
             raise ArgumentError(
                 f"EM with {how} does not end at a maximum of the likelihood", "use `gibbsian.uncertainty.bootstrap`"
             )
-        if has_classes(model):
-            return class_equations(model, data, max_seconds)
+        family = model.family
+        if isinstance(family, MixtureFamily):
+            return class_equations(Model(family, model.theta), data, max_seconds)
         likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         return likelihood.equations(model, data, max_seconds)
 
-    @property
-    def _hard(self) -> bool:
-        return self.assignment == "hard"
 
-    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
-        """Return the model as a state has it."""
-        return state.problem.fitted(model, state.progress)
+# -- machines ---------------------------------------------------------------------------------------------------------
+class MachinePosterior(NamedTuple):
+    """Both phases at the parameters.
 
-    def warning(self, state: LearnerState) -> str:
-        """Say what is wrong with the solution."""
-        return state.problem.warning(state.progress)
+    Parameters
+    ----------
+    free : ndarray
+        Expected statistics of the model.
+    log_partition : float
+        log Z.
+    gap, variance : ndarray
+        The gradient, expected statistics of the model less those of the rows, averaged over the E-steps where these
+        draw samples, and its variance.
+    n : int
+        Number of E-steps so far.
+    clamped : object
+        State of the clamped expectation.
+    """
 
-    def restored(self, state: LearnerState, progress: object) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
-        return LearnerState(state.problem, state.problem.restored(state.progress, progress))
-
-    def kept(self, state: LearnerState) -> LearnerState | None:
-        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
-        return state.problem.kept(state.progress)
-
-    def restarted(
-        self, state: LearnerState, model: Model[Family], data: Rows, rng: np.random.Generator
-    ) -> LearnerState:
-        """Begin again from another model with the same data."""
-        return state.problem.restarted(model, data, rng)
+    free: Floats
+    log_partition: float
+    gap: Floats
+    variance: Floats
+    n: int
+    clamped: object
 
 
-@dataclass(frozen=True, eq=False)
-class MachineAlternation:
+class MachineMemory(NamedTuple):
+    """Moves and gradient changes of the quasi-Newton steps, and the number of their evaluations.
+
+    The curvature of the M-step does not depend on Q, so it serves them all.
+    """
+
+    moves: Floats
+    changes: Floats
+    evaluations: int
+
+
+MachineExpected = Expected[Floats, MachinePosterior]
+MachineState = EMState[Floats, MachinePosterior, MachineMemory]
+MixtureState = EMState[ClassSums, tuple[()], Frame]
+
+
+class MachineSteps(EMSteps[Floats, MachinePosterior, MachineMemory]):
     """Both steps of a machine with hidden units or missing cells: expectations, and quasi-Newton steps between them."""
 
-    learner: EM
-    model: Model[Any]
-    data: Dataset
+    def __init__(self, learner: EM, start: Model[Family], data: Dataset):
+        self.learner, self.data, self.family = learner, data, start.family
+        self.clamped = where_rows_are(as_clamped(learner.clamped, start, data), data)
+        self.engine = plan_exact(start.family, max_seconds=learner.max_seconds)
+        self.l1, self.smooth = learner._l1_of(start, data), learner._smooth_of(start, data)
 
-    @cached_property
-    def clamped(self) -> Expectation:
-        """The E-step."""
-        return where_rows_are(as_clamped(self.learner.clamped, self.model, self.data), self.data)
-
-    @cached_property
-    def l1(self) -> np.ndarray:
-        """The L1 penalty of each parameter."""
-        return self.learner._l1_of(self.model, self.data)
-
-    @cached_property
-    def smooth(self) -> SmoothPenalty:
-        """The penalties that have a gradient everywhere."""
-        return self.learner._smooth_of(self.model, self.data)
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return plan_exact(self.model.family, max_seconds=self.learner.max_seconds)
-
-    def begin(self, model: Model[Family], rng: np.random.Generator) -> EMProgress:
+    def start(self, key: Key, theta: Floats) -> MachineState:
         """Take both expectations at the start."""
-        nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
-        start = EMProgress(
-            theta=model.theta,
-            free=zeros,
-            clamped=zeros,
-            log_partition=float("nan"),
-            log_evidence=float("nan"),
-            gap=zeros,
-            variance=zeros,
-            e_steps=0,
-            posterior=self.clamped.init(model, self.data, rng),
-            moves=nothing,
-            changes=nothing,
-            evaluations=0,
-            rounds=LastRounds.none(model.theta),
+        clamped = self.clamped.init(Model(self.family, theta), self.data, key.generator())
+        zeros, nothing = np.zeros_like(theta), np.empty((0, theta.size))
+        memory = MachineMemory(nothing, nothing, 0)
+        before = Expected(float("nan"), zeros, MachinePosterior(zeros, float("nan"), zeros, zeros, 0, clamped))
+        return EMState(theta, memory, self.e_step(theta, before, memory), 1, LastRounds.none(theta))
+
+    def e_step(self, theta: Floats, before: MachineExpected, memory: MachineMemory) -> MachineExpected:
+        """Take the free phase and the clamped one, which goes on from where it was; average what is sampled."""
+        last, answers = before.posterior, self.engine.at(theta)
+        estimate, clamped = self.clamped(Model(self.family, theta), last.clamped)
+        weight = FORGETTING / (FORGETTING + last.n) if estimate.monte_carlo_error.any() else 1.0
+        gap = (1 - weight) * last.gap + weight * (answers.moments - estimate.value)
+        variance = (1 - weight) ** 2 * last.variance + weight**2 * estimate.monte_carlo_error**2
+        fit = answers.log_partition - float(estimate.parts.get("log_partition", "nan"))
+        return Expected(
+            fit + self.smooth(theta)[0] + penalty(theta, self.l1),
+            (1 - weight) * before.statistics + weight * estimate.value,
+            MachinePosterior(answers.moments, answers.log_partition, gap, variance, last.n + 1, clamped),
         )
-        return self._expect(start)
 
-    def advance(self, before: EMProgress) -> tuple[EMProgress, StepInfo]:
-        """Take a few steps down the free energy at the present Q, then renew Q."""
-        m_step = self._maximise(before)
-        moved_on = replace(
-            before,
-            theta=m_step.theta,
-            moves=m_step.moves,
-            changes=m_step.changes,
-            evaluations=m_step.evaluations,
-        )
-        after = self._expect(moved_on)
-        if self.learner.accelerated:
-            after = self._extrapolate(before, after)
-        gradient = after.gap + self.smooth(after.theta)[1]
-        norm = gradient_norm(after.theta, gradient, self.l1)
-        noise = _noise(after)
-        moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
-        value, best = self._value(after), self._value(before)
-        stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
-        return after, StepInfo(value, norm, moved, after.evaluations, noise, ROUNDED if stalled else None)
+    def complete_data_loss(self, theta: Floats, statistics: Floats) -> tuple[float, Floats]:
+        """Return ``log Z - theta . statistics`` and its gradient: what an M-step goes down, without penalties."""
+        answers = self.engine.at(theta)
+        return answers.log_partition - float(theta @ statistics), answers.moments - statistics
 
-    def fitted(self, model: Model[Family], progress: EMProgress) -> Model[Any]:
-        """Return the model with the parameters."""
-        return model.replace(progress.theta)
-
-    def warning(self, progress: EMProgress) -> str:
-        """Say nothing: no solution is degenerate."""
-        return ""
-
-    def restored(self, fresh: EMProgress, progress: EMProgress) -> EMProgress:
-        """Return what a checkpoint held."""
-        return progress
-
-    def kept(self, progress: EMProgress) -> None:
-        """Return nothing: all rows are needed at once."""
-
-    def restarted(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Begin again from another model."""
-        return self.learner.init(model, data, rng)
-
-    def _free_phase(self, model: Model[Family]) -> tuple[np.ndarray, float]:
-        """Return the expected statistics and log Z."""
-        answers = self._engine.at(model.theta)
-        return answers.moments, answers.log_partition
-
-    def _maximise(self, progress: EMProgress) -> LBFGSState:
-        """The M-step: a few steps down ``log Z - theta . clamped`` and the penalties, none of which goes up."""
-        theta, statistics = progress.theta, progress.clamped
+    def m_step(self, theta: Floats, expected: MachineExpected, memory: MachineMemory) -> tuple[Floats, MachineMemory]:
+        """Take a few steps down the loss of complete data and the penalties, none of which goes up."""
+        statistics, last = expected.statistics, expected.posterior
         more, slope = self.smooth(theta)
-        gradient = progress.free - statistics + slope
-        value = float(progress.log_partition - theta @ statistics) + more + penalty(theta, self.l1)
-        state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
-        function = self.smooth.added_to(self._complete_data(statistics))
+        value = float(last.log_partition - theta @ statistics) + more + penalty(theta, self.l1)
+        state = LBFGSState(
+            theta, last.free - statistics + slope, value, memory.evaluations, memory.moves, memory.changes
+        )
+        function = self.smooth.added_to(lambda theta: self.complete_data_loss(theta, statistics))
         for _ in range(self.learner.m_steps):
             state, info = LBFGS().step(function, state, self.l1)
             if info.outcome is not None:
                 break
-        return state
+        return state.theta, MachineMemory(state.moves, state.changes, state.evaluations)
 
-    def _complete_data(self, statistics: np.ndarray) -> Function:
-        """The function of theta that an M-step goes down, given the clamped statistics."""
-        model = self.model
+    def judge(self, before: MachineState, after: MachineState) -> tuple[MachineState, StepInfo]:
+        """Return the state after the step; the gradient decides about its end."""
+        theta, (value, _, now) = after.theta, after.expected
+        norm = gradient_norm(theta, now.gap + self.smooth(theta)[1], self.l1)
+        noise = float(np.sqrt(now.variance.max(initial=0.0))) if now.n > MIN_SAMPLED_STEPS else 0.0
+        moved = float(np.abs(theta - before.theta).max(initial=0.0))
+        # samples have no value, and another E-step may move them
+        outcome = ROUNDED if moved == 0 and value >= before.expected.value else None
+        return after, StepInfo(value, norm, moved, after.memory.evaluations + after.n_e_steps, noise, outcome)
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            free, log_partition = self._free_phase(model.replace(theta))
-            value = log_partition - float(theta @ statistics)
-            return value, free - statistics
-
-        return function
-
-    def _extrapolate(self, before: EMProgress, after: EMProgress) -> EMProgress:
-        """Go where the last steps would end, if that is further down than the plain step; else forget all but it."""
-        rounds = before.rounds.added(before.theta, after.theta)
-        plain, value = replace(after, rounds=rounds), self._value(after)
-        if rounds.is_first or np.isnan(value):
-            return plain
-        leap = self._expect(replace(plain, theta=rounds.end(after.theta, self.l1)))
-        if self._value(leap) < value:
-            return leap
-        return replace(plain, rounds=rounds.last(), evaluations=leap.evaluations)
-
-    def _expect(self, progress: EMProgress) -> EMProgress:
-        """Take both expectations at theta: the free phase, and the E-step, which goes on from where it was."""
-        model = self.model.replace(progress.theta)
-        free, log_partition = self._free_phase(model)
-        estimate, posterior = self.clamped(model, progress.posterior)
-        weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.monte_carlo_error.any() else 1.0
-        return replace(
-            progress,
-            free=free,
-            log_partition=log_partition,
-            clamped=(1 - weight) * progress.clamped + weight * estimate.value,
-            log_evidence=float(estimate.parts.get("log_partition", "nan")),
-            gap=(1 - weight) * progress.gap + weight * (free - estimate.value),
-            variance=(1 - weight) ** 2 * progress.variance + weight**2 * estimate.monte_carlo_error**2,
-            e_steps=progress.e_steps + 1,
-            posterior=posterior,
-            evaluations=progress.evaluations + 1,
-        )
-
-    def _value(self, progress: EMProgress) -> float:
-        theta = progress.theta
-        fit = progress.log_partition - progress.log_evidence
-        return fit + self.smooth(theta)[0] + penalty(theta, self.l1)
-
-
-def _noise(progress: EMProgress) -> float:
-    """What the gradient is judged by: its standard error; zero while it is too early to end."""
-    return 0.0 if progress.e_steps <= FEWEST_SAMPLED else float(np.sqrt(progress.variance.max(initial=0.0)))
-
-
-# -- mixtures ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ClassProgress:
-    """The parameters relative to the frame of the rows, the sums of the classes, and the free energy there.
-
-    `memory` is what the next E-step goes on from, `fall` that of the last step, per unit of weight, and `noise` what of
-    it may be rounding.
-    """
-
-    theta: np.ndarray
-    sums: ClassSums
-    memory: Any
-    free_energy: float
-    fall: float
-    noise: float
-    e_steps: int
-    model: Rebuilt[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class ClassAlternation:
-    """Both steps of a mixture in turn over the same rows."""
-
-    rows: Any
-    placing: str = FAR_APART
-
-    def begin(self, model: Any, rng: np.random.Generator) -> ClassProgress:
-        """Take the E-step at the model's parameters, or at a random start where it has none."""
-        fitted = model.theta.any()
-        start = self.rows.adopted(model) if fitted else self.rows.start(rng, self.placing)
-        energy, sums, memory = self._e_step(start, None, 0)
-        return ClassProgress(start.theta, sums, memory, energy, np.nan, self._noise(energy), 0, Rebuilt(start))
-
-    def advance(self, before: ClassProgress) -> tuple[ClassProgress, StepInfo]:
-        """Take an M-step and an E-step; the first step only reports the E-step at the start."""
-        if before.e_steps == 0:
-            after = replace(before, e_steps=1)
-            return after, _class_info(after)
-        model = self.rows.m_step(Shared(before.free_energy, before.sums, before.memory), before.model.value)
-        energy, sums, memory = self._e_step(model, before.memory, before.e_steps)
-        weight = self.rows.total_weight
-        if not energy <= before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
-            hint = "the free energy rose, so a component's own fit is not a maximum"
-            return before, _class_info(before)._replace(outcome=Failed(f"stopped at step {before.e_steps}", hint))
-        lowest = min(energy, before.free_energy)
-        fall, noise = (before.free_energy - lowest) / weight, self._noise(lowest)
-        after = ClassProgress(model.theta, sums, memory, lowest, fall, noise, before.e_steps + 1, Rebuilt(model))
-        return after, _class_info(after)
-
-    def fitted(self, model: Any, progress: ClassProgress) -> Any:
+    def model(self, theta: Floats, memory: MachineMemory) -> Model[Family]:
         """Return the model."""
-        return self.rows.reported(progress.model.value)
-
-    def warning(self, progress: ClassProgress) -> str:
-        """Say what is wrong with the solution."""
-        return self.rows.warning(progress.model.value, progress.sums.mass)
-
-    def kept(self, progress: ClassProgress) -> LearnerState | None:
-        """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
-        if not self.rows.has_sums:
-            return None
-        family = progress.model.value.family
-        return LearnerState(
-            Chunk(family, None, False),
-            ChunkProgress(progress.theta, family.counted_by_cell(progress.sums), 1, self.rows.frame),
-        )
-
-    def restored(self, fresh: ClassProgress, progress: ClassProgress) -> ClassProgress:
-        """Put the parameters that a checkpoint held into the model of a fresh start."""
-        return replace(progress, model=Rebuilt(fresh.model.value.replace(progress.theta)))
-
-    def restarted(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> LearnerState:
-        """Begin again from another model with the same rows."""
-        return LearnerState(self, self.begin(model, rng))
-
-    def _noise(self, free_energy: float) -> float:
-        """Return what of a fall may be rounding."""
-        return LAST_DIGITS * abs(free_energy) / self.rows.total_weight
-
-    def _e_step(self, model: Any, memory: Any, step: int) -> Shared:
-        with np.errstate(all="ignore"):  # what overflows shows in the free energy
-            shared = self.rows.e_step(model, memory)
-        if not np.isfinite(shared.free_energy):
-            raise DataError(
-                f"the free energy is {shared.free_energy} at step {step}",
-                "scale the columns, or give a variance or kappa that is less extreme",
-            )
-        return shared
-
-
-def _class_info(progress: ClassProgress) -> StepInfo:
-    return StepInfo(progress.free_energy, progress.fall, 1.0, progress.e_steps, noise=progress.noise)
-
-
-# -- mixtures of rows that come in chunks -----------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ChunkProgress:
-    """The parameters relative to the frame, the sums of each class over all chunks so far, and their number."""
-
-    theta: np.ndarray
-    sums: ClassSums
-    chunks: int
-    frame: Frame
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Rows that are shared out once, by the parameters of their time: incremental EM in one pass.
-
-    It needs a mixture of exponential families, where the sums of chunks add.
-    """
-
-    family: Any
-    data: Any
-    hard: bool
-
-    def advance(self, before: ChunkProgress) -> tuple[ChunkProgress, StepInfo]:
-        """Share the rows of the chunk, add their sums, and learn from all."""
-        free_energy, found = class_sums(self.family, before.frame, self.hard, before.theta, self.data)
-        total = added(before.sums, found) if before.chunks else found
-        theta = self.family.maximise(total, before.theta, before.frame.floor)
-        moved = float(np.abs(theta - before.theta).max())
-        after = ChunkProgress(theta, total, before.chunks + 1, before.frame)
-        return after, StepInfo(free_energy, moved, 1.0, after.chunks)
-
-    def fitted(self, model: Model[Family], progress: ChunkProgress) -> Any:
-        """Return the mixture."""
-        return Model(self.family, self.family.translated(progress.theta, -progress.frame.origin))
-
-    def warning(self, progress: ChunkProgress) -> str:
-        """Say what is wrong with the solution."""
-        return self.family.warning(progress.theta, progress.sums.mass, progress.frame.floor) if progress.chunks else ""
-
-
-def first_chunk(model: Any, data: Any, hard: bool, placing: str, rng: np.random.Generator) -> LearnerState:
-    """Take the frame from the first chunk, and place the classes by it where the model has none yet."""
-    rows = bound(model.family, data, hard, rng)
-    require_sums(rows)
-    start = rows.adopted(model) if model.theta.any() else rows.start(rng, placing)
-    nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
-    return LearnerState(Chunk(model.family, data, hard), ChunkProgress(start.theta, nothing, 0, rows.frame))
-
-
-def require_sums(rows: Any) -> None:
-    """Raise `ArgumentError` unless sums over the rows of a class are all that the M-step asks for."""
-    if not rows.has_sums:
-        raise ArgumentError(
-            "a mixture of machines needs all rows at once: each step fits the machines anew",
-            "use `fit` with `learner='em'`, or `machine='categorical'`",
-        )
+        return Model(self.family, theta)

@@ -7,56 +7,61 @@ to infinity while their squares do not (Robbins and Monro) it ends where EM does
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.classes import ClassSums
-from gibbsian.data import Dataset
-from gibbsian.data.minibatches import draw_seed
 from gibbsian.data.rows import Rows
-from gibbsian.learning.base import LEARNERS, Learner, LearnerState, has_classes
-from gibbsian.learning.bound_mixtures import bound, class_sums, placing_setting
-from gibbsian.learning.em import require_sums
+from gibbsian.learning.base import LEARNERS, Fit, Learner, check_supported
+from gibbsian.learning.em import EM_STEPS, placing_setting
+from gibbsian.learning.mixture_steps import ExponentialSteps, class_sums
 from gibbsian.learning.optimizers import Decay, StepInfo
-from gibbsian.learning.optimizers.base import largest
-from gibbsian.models.base import Family, Model
-from gibbsian.models.mixtures.base import Frame
+from gibbsian.models.base import Model
+from gibbsian.models.mixtures.base import ExponentialMixtureFamily, Frame
+from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, flag, number, whole
 
 # The average of the statistics forgets its start, as that of `Online` does: step s of t counts like s^3.
 FORGETTING = 3
 
 
-@dataclass(frozen=True)
-class OnlineEMProgress:
-    """The parameters to return and those of the last step, running statistics per unit of weight, and their average.
+class OnlineEMState(NamedTuple):
+    """Online EM between two passes; all parameters and statistics are relative to the frame of the first rows.
 
-    All are relative to the `frame` of the first rows. `total` is the weight that the statistics stand for, `shown` the
-    rows so far, `value` the free energy of all rows.
+    Parameters
+    ----------
+    theta, iterate : ndarray
+        The parameters to return, and those of the last minibatch.
+    running, mean : ClassSums
+        Running statistics per unit of weight, and their average.
+    total : float
+        The weight that the statistics stand for.
+    shown, n_batches, n_passes : int
+        Rows, minibatches and passes so far.
+    key : Key
+        The key of the orders of all passes.
+    value : float
+        The free energy of all rows, infinite before the first pass.
+    frame : Frame
+        The origin and the minimum variance.
+    carried : bool
+        Whether the earlier passes were over other rows.
     """
 
-    theta: np.ndarray
-    iterate: np.ndarray
+    theta: Floats
+    iterate: Floats
     running: ClassSums
     mean: ClassSums
     total: float
     shown: int
-    steps: int
-    passes: int
-    seed: np.ndarray
+    n_batches: int
+    n_passes: int
+    key: Key
     value: float
     frame: Frame
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """The mixture, and the rows of a fit, which are bound for their free energy."""
-
-    family: Any
-    data: Any
-    rows: Any
+    carried: bool = False
 
 
 @LEARNERS.register("online-em", models=("gaussian-mixture", "vmf-mixture"), stochastic=True, penalised=False)
@@ -82,7 +87,7 @@ class OnlineEM(Learner):
     Statistical Society B 71 (2009).
     """
 
-    learns_classes: ClassVar[bool] = True
+    requires = (ExponentialMixtureFamily,)
 
     batch_size: int = whole(20, "About how many rows a minibatch has; 1 shows them one by one.", least=1)
     learning_rate: float = number(1.0, "Rate of the first minibatch.", above=0, most=1)
@@ -96,102 +101,75 @@ class OnlineEM(Learner):
     def __post_init__(self) -> None:
         check(self)
 
-    def refusal(self, model: Model[Family]) -> str:
-        """Only mixtures have classes to learn."""
-        return "" if has_classes(model) else "learns classes, and the model has no hidden label"
-
-    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
-        """Return the model as it is: classes are placed by the data."""
-        return model
-
-    def init(self, model: Any, data: Rows, rng: np.random.Generator) -> LearnerState:
-        """Place the classes where they have no place yet."""
-        family, rows = model.family, bound(model.family, data, self._hard, rng)
-        require_sums(rows)
-        model = rows.adopted(model) if model.theta.any() else rows.start(rng, self.placing)
-        nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
-        progress = OnlineEMProgress(
-            theta=model.theta,
-            iterate=model.theta,
-            running=nothing,
-            mean=nothing,
-            total=rows.total_weight,
-            shown=0,
-            steps=0,
-            passes=0,
-            seed=draw_seed(rng),
-            value=np.inf,
-            frame=rows.frame,
-        )
-        return LearnerState(_Problem(family, data, rows), progress)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Show all rows once; the value is the free energy of all of them at the answer so far."""
-        problem, before = state.problem, state.progress
-        after = self._shown_once(problem.family, problem.data, before)
-        value = problem.rows.e_step(Model(problem.family, after.theta)).free_energy
-        change = abs(value - before.value) / problem.rows.total_weight
-        moved = np.isfinite(before.value) and after.shown >= self.wait * problem.family.n_components
-        info = StepInfo(
-            value, largest(np.array([change])) if moved else np.nan, self._rate(after.steps - 1), after.steps
-        )
-        return LearnerState(problem, replace(after, value=value)), info
-
-    def update(
-        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
-    ) -> tuple[LearnerState, StepInfo]:
-        """Show the rows of a chunk once, in minibatches."""
-        if state is None:
-            state = self.init(model, data, rng)
-        else:
-            total = state.progress.total + float(data.weights.sum())
-            state = LearnerState(state.problem, replace(state.progress, total=total))
-        family, before = state.problem.family, state.progress
-        after = self._shown_once(family, data, before)
-        value, _ = class_sums(family, before.frame, self._hard, after.theta, data)
-        moved = float(np.abs(after.theta - before.theta).max())
-        return LearnerState(state.problem, after), StepInfo(value, moved, self._rate(after.steps - 1), after.steps)
-
-    def kept(self, state: LearnerState) -> LearnerState:
-        """Return where `partial_fit` goes on."""
-        return LearnerState(_Problem(state.problem.family, None, None), state.progress)
-
-    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
-        """Return the mixture."""
-        family, progress = state.problem.family, state.progress
-        return Model(family, family.translated(progress.theta, -progress.frame.origin))
-
-    def warning(self, state: LearnerState) -> str:
-        """Say what is wrong with the solution."""
-        progress, mass = state.progress, state.progress.running.mass
-        return state.problem.family.warning(progress.theta, mass, progress.frame.floor) if mass.size else ""
-
-    @property
-    def _hard(self) -> bool:
-        return self.assignment == "hard"
-
-    def _rate(self, t: int) -> float:
+    def rate(self, t: int) -> float:
+        """Return the rate of minibatch t."""
         return self.learning_rate * Decay(power=self.power, delay=self.delay)(t)
 
-    def _shown_once(self, family: Any, data: Rows, before: OnlineEMProgress) -> OnlineEMProgress:
-        """Move running statistics towards those of every minibatch of a pass, and the parameters with them."""
-        batches, floor = data.minibatches(self.batch_size, before.seed, before.passes), before.frame.floor
-        theta, running, mean = before.iterate, before.running, before.mean
-        shown, first = before.shown, before.steps
-        for t in range(first, first + len(batches)):
-            batch = batches[t - first]
-            _, found = class_sums(family, before.frame, self._hard, theta, batch)
+    def bind(self, model: Model[ExponentialMixtureFamily[NamedTuple]], data: Rows) -> OnlineEMFit:
+        """Bind the steps of EM to all rows."""
+        check_supported(self, model)
+        return OnlineEMFit(self, model, data)
+
+
+class OnlineEMFit(Fit[OnlineEMState]):
+    """Passes over the rows, whose order in a pass follows from the key and the number of the pass."""
+
+    def __init__(self, learner: OnlineEM, start: Model[ExponentialMixtureFamily[NamedTuple]], data: Rows):
+        self.learner, self.start, self.data, self.hard = learner, start, data, learner.assignment == "hard"
+        self.family = start.family
+        self.steps: ExponentialSteps[ExponentialMixtureFamily[NamedTuple], tuple[()]] = EM_STEPS.of(start.family)(
+            start.family, data, self.hard, learner.placing
+        )
+        # rows before the parameters move for the first time
+        self.wait = learner.wait * start.family.n_components
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[OnlineEMState, StepInfo]:
+        """Place the classes where they have no place yet."""
+        begun = self.steps.start(key.fold("start"), self.start.theta if theta is None else theta)
+        total, nothing = self.steps.total_weight, begun.expected.statistics
+        return (
+            OnlineEMState(begun.theta, begun.theta, nothing, nothing, total, 0, 0, 0, key, np.inf, begun.memory),
+            StepInfo(),
+        )
+
+    def step(self, state: OnlineEMState) -> tuple[OnlineEMState, StepInfo]:
+        """Show all rows once: running statistics move towards those of every minibatch, the parameters with them."""
+        learner, family, frame = self.learner, self.family, state.frame
+        batches = self.data.minibatches(learner.batch_size, state.key.words, state.n_passes)
+        theta, running, mean, shown = state.iterate, state.running, state.mean, state.shown
+        for t, k in enumerate(range(len(batches)), start=state.n_batches):
+            batch = batches[k]
+            found = class_sums(family, frame, self.hard, theta, batch)[1]
             found = _times(found, 1.0 / float(found.mass.sum()))
-            running = _towards(running, found, self._rate(t)) if t else found
+            running = _towards(running, found, learner.rate(t)) if t else found
             mean = _towards(mean, running, (FORGETTING + 1) / (t + 1 + FORGETTING)) if t else running
             shown += batch.n_rows
-            if shown >= self.wait * family.n_components:
-                theta = family.maximise(_times(running, before.total), theta, floor)
-        steps, answer = first + len(batches), theta
-        if self.average and shown >= self.wait * family.n_components:
-            answer = family.maximise(_times(mean, before.total), theta, floor)
-        moved: dict[str, Any] = {"theta": answer, "iterate": theta, "running": running, "mean": mean}
-        return replace(before, **moved, shown=shown, steps=steps, passes=before.passes + 1)
+            if shown >= self.wait:
+                theta = family.maximise(_times(running, state.total), theta, frame.floor)
+        answer, n_batches = theta, state.n_batches + len(batches)
+        if learner.average and shown >= self.wait:
+            answer = family.maximise(_times(mean, state.total), theta, frame.floor)
+        if state.carried:
+            value = class_sums(family, frame, self.hard, answer, self.data)[0]
+            change = float(np.abs(answer - state.theta).max())
+        else:
+            value = self.steps.e_step(answer).value
+            settling = np.isfinite(state.value) and shown >= self.wait
+            change = abs(value - state.value) / self.steps.total_weight if settling else np.nan
+        after = OnlineEMState(
+            answer, theta, running, mean, state.total, shown, n_batches, state.n_passes + 1, state.key, value, frame
+        )
+        warning = family.warning(answer, running.mass, frame.floor)
+        return after, StepInfo(value, change, learner.rate(n_batches - 1), n_batches, warning=warning)
+
+    def model(self, state: OnlineEMState) -> Model[ExponentialMixtureFamily[NamedTuple]]:
+        """Return the mixture."""
+        return self.steps.model(state.theta, state.frame)
+
+    def carry(self, state: OnlineEMState) -> OnlineEMState:
+        """Return a state after other rows, in whose running statistics these are to be taken up."""
+        before = state.total if state.n_passes else 0.0
+        return state._replace(total=before + self.steps.total_weight, carried=True)
 
 
 def _towards(old: ClassSums, new: ClassSums, share: float) -> ClassSums:

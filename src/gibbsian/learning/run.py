@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.device import here, left_to_cpu
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled
@@ -261,7 +261,8 @@ def outcome_of(info: StepInfo, n_steps: int, max_iter: int | None, tol: float) -
     if isinstance(outcome, Stopped):
         return replace(outcome, reason=outcome.reason or f"stopped after {n_steps} steps, gradient {norm}")
     if max_iter is not None and n_steps >= max_iter:
-        return Stopped(f"stopped at max_iter={n_steps}, gradient {norm}", LONGER)
+        gradient = "" if math.isnan(info.gradient_norm) else f", gradient {norm}"
+        return Stopped(f"stopped at max_iter={n_steps}{gradient}", LONGER)
     return Running()
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.data.rows import Rows
+from gibbsian.arrays import Floats
+from gibbsian.data import Dataset
 from gibbsian.learning.around import Around
-from gibbsian.learning.base import Learner, LearnerState, name_of
+from gibbsian.learning.base import Fit, Learner, name_of
 from gibbsian.learning.objectives.gaussian import ExpectedMoments, GaussianModel
 from gibbsian.learning.optimizers import Failed, StepInfo
-from gibbsian.models.base import Family, Model
 from gibbsian.models.families.gaussian import Moments
+from gibbsian.rng import Key
 
-# Most steps on the moments after a chunk; closed forms need one.
-STEPS_A_CHUNK = 20
+# Maximum number of steps on the moments after a chunk; closed forms need one.
+STEPS_PER_CHUNK = 20
 SETTLED = 1e-9
 IMPROPER = Failed(
     "the estimate is no distribution, because its precision matrix is not positive definite",
@@ -24,13 +26,11 @@ IMPROPER = Failed(
 )
 
 
-@dataclass(frozen=True)
-class RunningProgress:
-    """The parameters and the moments of all rows so far."""
+class MomentsState(NamedTuple):
+    """The parameters, and the moments of all rows so far."""
 
-    theta: np.ndarray
-    matrix: np.ndarray
-    weight: float
+    theta: Floats
+    moments: Moments
 
 
 @dataclass(frozen=True)
@@ -49,45 +49,56 @@ class RunningMoments(Around):
         """The name of the learner within."""
         return name_of(self.learner)
 
-    def init(self, model: Model[Family], data: Rows, rng: np.random.Generator) -> LearnerState:
-        """Prepare to learn from all rows at once."""
-        inner = self.learner.init(model, data, rng)
-        return LearnerState((inner.problem, model, data), inner.progress)
+    def bind(self, model: GaussianModel, data: Dataset) -> MomentsFit:
+        """Bind the learner within when it is needed."""
+        return MomentsFit(self, model, data)
 
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take a step of the learner within."""
-        inner, info = self.learner.step(self.within(state))
-        return LearnerState((inner.problem, *state.problem[1:]), inner.progress), info
 
-    def within(self, state: LearnerState) -> LearnerState:
-        """Return the state of the learner within, which after chunks has nothing but parameters."""
-        return LearnerState(state.problem[0], state.progress)
+class MomentsFit(Fit[object]):
+    """The fit within, or from `carry` on a fit to the moments of all rows so far."""
 
-    def kept(self, state: LearnerState) -> LearnerState:
-        """Keep the moments of the fit, with which those of chunks are joined."""
-        _, model, data = state.problem
-        fitted = self.fitted(model, state)
-        return _running(fitted, ExpectedMoments(data).under(fitted))
+    def __init__(self, learner: RunningMoments, start: GaussianModel, data: Dataset):
+        self.learner, self.start, self.data = learner, start, data
 
-    def update(
-        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
-    ) -> tuple[LearnerState, StepInfo]:
-        """Join the moments of one chunk with those before it, and learn what they say."""
-        model = model if state is None else model.replace(state.progress.theta)
-        moments = ExpectedMoments(data).under(model)
-        if state is not None:
-            moments = Moments(state.progress.matrix, state.progress.weight).joined(moments)
-        elif self.before:
-            moments = model.family.solve(model.theta).moments(self.before).joined(moments)
-        inner = self.learner.init(model, moments, rng)
-        for _ in range(STEPS_A_CHUNK):
-            inner, info = self.learner.step(inner)
+    @cached_property
+    def inner(self) -> Fit[object]:
+        """The fit to the rows alone."""
+        return self.learner.learner.bind(self.start, self.data)
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[object, StepInfo]:
+        """Return the state of the fit within before its first step."""
+        return self.inner.init(key, theta)
+
+    def step(self, state: object) -> tuple[object, StepInfo]:
+        """Take a step of the fit within; of chunks learn what their moments say."""
+        if not isinstance(state, MomentsState):
+            return self.inner.step(state)
+        fit = self.learner.learner.bind(self.start.replace(state.theta), state.moments)
+        within, _ = fit.init(Key.of(0))
+        for _ in range(STEPS_PER_CHUNK):
+            within, info = fit.step(within)
             if info.gradient_norm <= SETTLED or info.outcome is not None:
                 break
-        fitted = self.learner.fitted(model, inner)
-        proper = np.isfinite(fitted.family.log_partition(fitted.theta))
-        return _running(fitted, moments), info if proper else info._replace(outcome=IMPROPER)
+        model = fit.model(within)
+        proper = np.isfinite(model.family.log_partition(model.theta))
+        after = MomentsState(model.theta, state.moments)
+        return after, info if proper else info._replace(outcome=IMPROPER)
 
+    def model(self, state: object) -> GaussianModel:
+        """Return the model at a state."""
+        return self.start.replace(state.theta) if isinstance(state, MomentsState) else self.inner.model(state)
 
-def _running(model: GaussianModel, moments: Moments) -> LearnerState:
-    return LearnerState((None,), RunningProgress(model.theta, moments.matrix, moments.total_weight))
+    def carry(self, state: object) -> MomentsState:
+        """Return the moments of all rows so far with those of these rows, and the parameters before them."""
+        rows, start, before = ExpectedMoments(self.data), self.start, self.learner.before
+        if isinstance(state, MomentsState):
+            return state._replace(moments=state.moments.joined(rows.under(start.replace(state.theta))))
+        moments = rows.under(start)
+        if before:
+            moments = start.family.solve(start.theta).moments(before).joined(moments)
+        return MomentsState(start.theta, moments)
+
+    def kept(self, state: object) -> MomentsState:
+        """Bridge: the state at the end of a fit, where `carry` takes it."""
+        model = self.model(state)
+        return MomentsState(model.theta, ExpectedMoments(self.data).under(model))

@@ -259,10 +259,14 @@ class AnnealedFit(Fit[AnnealedState]):
         self.together = np.tile(middle, (family.n_components, 1))
         self.inner = lru_cache(maxsize=2)(self._inner)  # of the stage under way and the one before it
 
+    def _at(self, stage: int, means: np.ndarray) -> Model[Any]:
+        """Return the mixture with these means at the variance of a stage."""
+        family = replace(self.family, variance=float(self.variances[stage]))
+        return Model(family, family.equal(means))
+
     def _inner(self, stage: int) -> Fit[Any]:
         """Bind the learner within at the variance of a stage."""
-        family = replace(self.family, variance=float(self.variances[stage]))
-        return self.learner.learner.bind(Model(family, family.equal(self.together)), self.data)
+        return self.learner.learner.bind(self._at(stage, self.together), self.data)
 
     def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[AnnealedState, StepInfo]:
         """Put all classes together at the largest variance; `theta` is not used."""
@@ -273,7 +277,7 @@ class AnnealedFit(Fit[AnnealedState]):
         """Begin a stage with the classes moved apart a little."""
         own, width = key.fold("stage", stage), np.sqrt(self.variances[stage])
         apart = means + PERTURBATION * width * own.generator().normal(size=means.shape)
-        return self.inner(stage).init(own.fold("fit"), self.family.equal(apart))
+        return self.inner(stage).init(own.fold("fit"), self._at(stage, apart).theta)
 
     def step(self, state: AnnealedState) -> tuple[AnnealedState, StepInfo]:
         """Take a step of the present stage; after its last one lower the variance."""

@@ -1,5 +1,6 @@
 from gibbsian.models.base import FAMILIES as FAMILIES, Model as Model
 from gibbsian.models.families.full_span import FullSpanFamily as FullSpanFamily
+from gibbsian.models.families.full_span import from_log_weights as from_log_weights
 from gibbsian.models.families.gaussian import GaussianFamily as GaussianFamily
 from gibbsian.models.families.pairwise import PairwiseFamily as PairwiseFamily
 from gibbsian.models.families.potentials import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import networkx as nx
 import numpy as np
 
-from gibbsian.backends.parallel import one_blas_thread
+from gibbsian.backends.threads import one_blas_thread
 
 Scope = tuple[int, ...]
 GAP = 5.0  # points between boxes

@@ -17,8 +17,8 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import gibbs as kernels
-from gibbsian.backends.numba.spin_lanes import LANES, MARGIN
-from gibbsian.backends.parallel import in_slices, kept_threads
+from gibbsian.backends.numba.vectors import LANES, MARGIN
+from gibbsian.backends.threads import kept_threads, map_slices
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Family, Model
@@ -86,7 +86,7 @@ class _Sweeps(NamedTuple):
         def run(part: slice) -> int:
             return kernel(self.states[part], self.streams[part], None if self.held is None else self.held[part])
 
-        return sum(in_slices(run, len(self.states), float(self.sites.size) * len(self.states) * self.n_sweeps, grain))
+        return sum(map_slices(run, len(self.states), float(self.sites.size) * len(self.states) * self.n_sweeps, grain))
 
 
 @SAMPLERS.register("gibbs")
@@ -450,6 +450,6 @@ def _blockwise(masks: np.ndarray, streams: np.ndarray, *graph: Any) -> int:
                 def run(part: slice, first: int = first, k: int = k) -> int:
                     return kernel(masks[0], streams[0], first + part.start, first + part.stop, k, *system, holds[0])
 
-                flips += sum(in_slices(run, last - first, np.inf, grain=kernels.BLOCKS))
+                flips += sum(map_slices(run, last - first, np.inf, grain=kernels.BLOCKS))
             kernels.next_sweep(streams[0])
     return flips

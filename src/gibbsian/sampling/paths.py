@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gibbsian.arrays import Tensor
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
@@ -226,7 +226,7 @@ class SteppedPath(Path):
                 values = self.step(features, place, rng)
             return values, increases
 
-        ends = list(map_in_order(run, zip(walkers.values, walkers.streams, strict=True)))
+        ends = list(map_ordered(run, zip(walkers.values, walkers.streams, strict=True)))
         walkers.values = [values for values, _ in ends]
         return np.concatenate([increases for _, increases in ends])
 

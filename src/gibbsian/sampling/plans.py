@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from gibbsian.backends.device import here, twin
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.sampling.base import ChainState, SweepInfo
 from gibbsian.sampling.gibbs import Gibbs
@@ -75,7 +75,7 @@ class SweepPlan(NamedTuple):
         """
         each = model.theta.size / max(1, model.n_variables)  # a table entry, a clique's product
         work = float(self.sites.size) * len(self.codes) * n_sweeps * max(1.0, each)
-        changes = in_slices(
+        changes = map_slices(
             lambda part: sweep(self.codes[part], self.streams[part], None if self.held is None else self.held[part]),
             len(self.codes),
             work,

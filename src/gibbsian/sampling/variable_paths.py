@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.arrays import Tensor
 from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.threads import map_slices
 from gibbsian.data import Dataset
 from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Model
@@ -134,7 +134,7 @@ class VariablePath(Path):
         def run(part: slice) -> np.ndarray:
             return kernel(numbers[part], streams[part], places, sites, backwards, self.terms)
 
-        return np.concatenate(in_slices(run, len(numbers), float(numbers.size) * places.size, grain=kernels.GROUP))
+        return np.concatenate(map_slices(run, len(numbers), float(numbers.size) * places.size, grain=kernels.GROUP))
 
     def log_weights_of(self, walkers: Walkers, places: np.ndarray) -> np.ndarray:
         """Return the log-weight of each state, as copies find it that walk away from there."""

@@ -171,6 +171,9 @@ def pack(state: object, prefix: str = "state") -> dict[str, np.ndarray]:
     """
     if state is None or isinstance(state, Rebuilt):
         return {}
+    if isinstance(state, Model):  # of its family the arrays; what else it is made of is that of the template
+        arrays = {"theta": state.theta, **state.family.to_parts().arrays}
+        return {f"{prefix}.{name}": np.asarray(array) for name, array in arrays.items()}
     if isinstance(state, str):
         return {prefix: np.frombuffer(state.encode(), np.uint8)}
     parts = _parts(state)
@@ -193,6 +196,8 @@ def unpack(template: object, arrays: dict[str, np.ndarray], prefix: str = "state
     """
     if template is None or isinstance(template, Rebuilt):
         return template
+    if isinstance(template, Model):
+        return _model_like(template, arrays, prefix)
     parts = _parts(template)
     if parts is None:
         if prefix not in arrays:
@@ -208,6 +213,18 @@ def unpack(template: object, arrays: dict[str, np.ndarray], prefix: str = "state
     if hasattr(template, "_fields"):
         return type(template)(**rebuilt)
     return tuple(rebuilt.values())
+
+
+def _model_like(template: Model[Any], arrays: dict[str, np.ndarray], prefix: str) -> Model[Any]:
+    """Return a model of a family like that of the template, which may have other numbers, such as units of columns."""
+    family, parts = template.family, template.family.to_parts()
+    known = {"theta": template.theta, **parts.arrays}
+    found = {name: unpack(array, arrays, f"{prefix}.{name}", fixed=False) for name, array in known.items()}
+    theta = found.pop("theta")
+    if found:
+        columns = family.variables.take(range(len(family.variables) - family.n_hidden))
+        family = family.from_parts(parts._replace(arrays=found), columns)
+    return Model(family, theta)
 
 
 def _parts(value: object) -> dict[str, object] | None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from gibbsian.backends.numba.axes import exponentiate, transform
+from gibbsian.backends.numba.axes import normalise, transform
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from span_reference import all_functions, local_functions
 
 
@@ -34,11 +34,11 @@ def test_pieces_change_nothing(cardinalities, rng, monkeypatch):
     table = rng.normal(size=int(np.prod(cardinalities)))
     whole = table.copy()
     transform(whole, np.array(cardinalities))
-    exponentiate(whole)
-    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    normalise(whole)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
     with limited_threads(3):
         transform(table, np.array(cardinalities))
-        exponentiate(table)
+        normalise(table)
     assert np.array_equal(table, whole)
 
 
@@ -65,9 +65,9 @@ def test_transform_of_a_table_larger_than_a_block(rng):
     assert np.allclose(table, expected.ravel(), rtol=0, atol=1e-9)
 
 
-def test_exponentiate_never_overflows():
+def test_large_log_weights_do_not_overflow():
     table = np.array([-3000.0, 900.0, 899.0])
-    assert exponentiate(table) == 900.0
-    assert table[1] == 1.0
-    assert table[2] == pytest.approx(np.exp(-1))
+    assert normalise(table) == pytest.approx(900.0 + np.log1p(np.exp(-1)), abs=1e-12)
+    assert table[1] == pytest.approx(1 / (1 + np.exp(-1)))
+    assert table[2] == pytest.approx(np.exp(-1) / (1 + np.exp(-1)))
     assert 0 <= table[0] < 1e-300

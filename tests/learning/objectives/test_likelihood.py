@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.inference.layer_sums import LayerSumAnswers

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
-from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.threads import limited_threads
 from gibbsian.learning import ObjectiveLearner, run
 from gibbsian.learning.objectives import (
     OBJECTIVES,

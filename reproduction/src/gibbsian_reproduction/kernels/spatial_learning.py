@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba import regions as choices
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.random import advance, fill_thresholds
 from gibbsian.backends.numba.spatial import N_SUMS, REFERENCE, TOTAL, Forests, Shares, Spins, fill_fields
 from gibbsian.backends.numba.spatial_forests import forest_targets

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.gibbs import load_group, store_group
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
-from gibbsian.backends.numba.spin_lanes import fill_lanes
+from gibbsian.backends.numba.vectors import fill_lanes
 
 # Walkers that run side by side in vector registers.
 GROUP = 32

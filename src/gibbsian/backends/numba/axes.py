@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import relative_exp
 from gibbsian.backends.numba.walsh import butterflies_2, butterflies_4, butterflies_8, in_pieces, walsh_hadamard
 
 WALSH, SPREAD, SPREAD_TRANSPOSED = 0, 1, 2
@@ -125,28 +125,19 @@ def _spread(x, kind, radix, stride, first, last):
         column += run
 
 
-# -- from log-weights to weights --------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
-def _exponentiate(x, reference):
-    for j in range(x.size):
-        x[j] = fast_exp(x[j] - reference)
-
-
+# -- from log-weights to probabilities ---------------------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def _scale(x, factor):
     for j in range(x.size):
         x[j] *= factor
 
 
-def exponentiate(table: np.ndarray) -> float:
-    """Turn log-weights into weights whose largest is 1, in place, and return the log-weight of that one."""
-    size = table.size
-    reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: table[first:last].max())))
-    in_pieces(size, size, _GRAIN, lambda first, last: _exponentiate(table[first:last], reference))
-    return reference
-
-
-def scale(table: np.ndarray, factor: float) -> None:
-    """Multiply a table in place."""
-    number = table.dtype.type(factor)
-    in_pieces(table.size, table.size, _GRAIN, lambda first, last: _scale(table[first:last], number))
+def normalise(log_weights: np.ndarray) -> float:
+    """Turn a table of log-weights into probabilities, in place, and return the log of the sum of the weights."""
+    size = log_weights.size
+    reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: log_weights[first:last].max())))
+    in_pieces(size, size, _GRAIN, lambda first, last: relative_exp(log_weights[first:last], reference))
+    total = float(log_weights.sum(dtype=np.float64))
+    factor = log_weights.dtype.type(1.0 / total)
+    in_pieces(size, size, _GRAIN, lambda first, last: _scale(log_weights[first:last], factor))
+    return reference + float(np.log(total))

@@ -14,7 +14,7 @@ value.
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.categorical import draw_value
+from gibbsian.backends.numba.categorical import draw_value, row_of_weights
 from gibbsian.backends.numba.random import advance, below, fill_words, spin_threshold, uniform
 
 GROUP = 32
@@ -65,13 +65,13 @@ def _fill_fields(fields, i, x, entries, weights, pointers, others, product):
 
 
 @njit(cache=True)
-def _draw(field, levels, word, two_valued, weights):
-    """The code of a value with this field; log-weights go to the buffer."""
+def _draw(field, levels, n, word, two_valued, weights):
+    """The code of one of `n` values with this field; log-weights go to the buffer."""
     if two_valued:
         return np.int64(0.5 * (levels[1] - levels[0]) * field > spin_threshold(word))
-    for a in range(weights.size):
+    for a in range(n):
         weights[a] = levels[a] * field
-    return draw_value(weights, uniform(word))
+    return draw_value(weights, n, uniform(word))
 
 
 @njit(cache=True)
@@ -112,7 +112,7 @@ def ordered_sweeps(
         first = g * GROUP
         lanes = min(GROUP, n_chains - first)
         x, fields, product = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
-        buffer = np.empty(cardinalities.max())
+        buffer = row_of_weights(cardinalities.max())
         _load(codes, levels, first, lanes, x)
         count = 0
         for _ in range(n_sweeps):
@@ -123,7 +123,7 @@ def ordered_sweeps(
                     word = _next_word(streams[c])
                     if held is not None and held[c, i]:
                         continue
-                    value = _draw(fields[lane], levels[i], word, two_valued, buffer[: cardinalities[i]])
+                    value = _draw(fields[lane], levels[i], cardinalities[i], word, two_valued, buffer)
                     count += value != codes[c, i]
                     codes[c, i] = value
                     x[i, lane] = levels[i, value]
@@ -163,7 +163,7 @@ def random_sweeps(
     changes = np.zeros(n_chains, np.int64)
     for c in range(n_chains):
         picks, words = np.empty(sites.size, np.uint64), np.empty(sites.size, np.uint64)
-        x, buffer = np.empty(n), np.empty(cardinalities.max())
+        x, buffer = np.empty(n), row_of_weights(cardinalities.max())
         for i in range(n):
             x[i] = levels[i, codes[c, i]]
         count = 0
@@ -175,7 +175,7 @@ def random_sweeps(
                 if held is not None and held[c, i]:
                     continue
                 field = _field(i, x, entries, weights, pointers, others)
-                value = _draw(field, levels[i], words[k], two_valued, buffer[: cardinalities[i]])
+                value = _draw(field, levels[i], cardinalities[i], words[k], two_valued, buffer)
                 count += value != codes[c, i]
                 codes[c, i] = value
                 x[i] = levels[i, value]

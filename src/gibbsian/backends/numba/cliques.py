@@ -12,7 +12,7 @@ Each kernel works on one thread and leaves the interpreter free; callers give bl
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 
 # states side by side: the strips of a hundred variables and of their fields stay in the second-level cache
 STRIP = 128

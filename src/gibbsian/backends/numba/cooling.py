@@ -6,7 +6,7 @@ Fields are kept up to date, so that a visit costs one comparison and only a flip
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 from gibbsian.backends.numba.random import fill_thresholds, fill_words
 
 

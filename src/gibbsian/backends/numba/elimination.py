@@ -15,8 +15,8 @@ precision.
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import fast_exp
 from gibbsian.backends.numba.enumeration import fold_moments, largest
+from gibbsian.backends.numba.math import fast_exp
 
 MAX_BITS = 62
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import fast_exp
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.numba.math import relative_exp
+from gibbsian.backends.threads import map_slices
 
 N_BLOCKS = 64
-# States whose weights take as long as one operation by the measure of `in_slices`.
+# States whose weights take as long as one operation by the measure of `map_slices`.
 _STATES_AN_OPERATION = 16
 
 
@@ -28,7 +28,7 @@ def over_blocks(kernel: Callable[..., None], n_rows: int, n_low: int, *arrays: A
     """Let a kernel work through all rows, in blocks of which every thread takes some in a row."""
     n_blocks = min(max(n_rows, 1), N_BLOCKS)
     n_operations = (n_rows << n_low) / _STATES_AN_OPERATION
-    in_slices(lambda part: kernel(part.start, part.stop, n_blocks, *arrays), n_blocks, n_operations)
+    map_slices(lambda part: kernel(part.start, part.stop, n_blocks, *arrays), n_blocks, n_operations)
 
 
 @njit(cache=True, nogil=True)
@@ -90,13 +90,6 @@ def largest(row):
     for b in range(row.size):
         best = max(best, row[b])
     return best
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentiate(row, reference):
-    """Turn log-weights into weights relative to `reference`."""
-    for b in range(row.size):
-        row[b] = fast_exp(row[b] - reference)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -176,7 +169,7 @@ def _fill_sums(first, stop, n_blocks, biases, couplings, n_high, energies, refer
     for block in range(first, stop):
         for a in range(block * masses.size // n_blocks, (block + 1) * masses.size // n_blocks):
             _fill_row(row, a, biases, couplings, n_high, energies, fields)
-            _exponentiate(row, reference)
+            relative_exp(row, reference)
             for b in range(row.size):
                 low_tables[block, b] += row[b]
             masses[a] = fold_moments(row, row_moments)
@@ -216,7 +209,7 @@ def row_log_weights(a, biases, couplings, n_high, energies):
 def _fill_columns(first, stop, n_blocks, rows, starts, uniforms, biases, couplings, n_high, energies, columns):
     for g in range(first * rows.size // n_blocks, stop * rows.size // n_blocks):
         cumulative = row_log_weights(rows[g], biases, couplings, n_high, energies)
-        _exponentiate(cumulative, largest(cumulative))
+        relative_exp(cumulative, largest(cumulative))
         for b in range(1, cumulative.size):
             cumulative[b] += cumulative[b - 1]
         for m in range(starts[g], starts[g + 1]):

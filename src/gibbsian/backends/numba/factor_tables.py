@@ -3,7 +3,7 @@
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
 
 
 @njit(cache=True, fastmath=VECTOR_MATH)

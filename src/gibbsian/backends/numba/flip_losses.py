@@ -11,23 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp, fast_exp2
+from gibbsian.backends.numba.math import MAX_FACTORS, VECTOR_MATH, fast_exp, fast_exp2, product
 
-# A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
-_FACTORS = 1000
 _FEWER_FACTORS = 100  # and this many below the largest float
 _TOGETHER = 10  # rows of the same share whose factors are multiplied before logarithms are taken
 _ZERO, _ONE, _MINUS_LOG2_E = np.float32(0.0), np.float32(1.0), np.float32(-1.4426950408889634)
 # Where exp(-d/2) would pass exp(300) it goes on as a straight line: squares and sums of what it gives stay finite.
 _LARGEST_EXPONENT = 300.0
-
-
-@njit(cache=True, fastmath=True)
-def _product(values):
-    total = values.dtype.type(1.0)
-    for i in range(values.size):
-        total *= values[i]
-    return total
 
 
 @njit(cache=True, fastmath=True)
@@ -58,8 +48,8 @@ def _logistic_by_state(costs, shares):
     for m in range(n_states):
         _logistic_row(costs[m], shares[m], factors, excess)
         logarithms = 0.0
-        for start in range(0, n, _FACTORS):
-            logarithms += math.log(_product(factors[start : start + _FACTORS]))
+        for start in range(0, n, MAX_FACTORS):
+            logarithms += math.log(product(factors[start : start + MAX_FACTORS]))
         value += shares[m] * (logarithms + _total(excess))
     return value
 
@@ -87,7 +77,7 @@ def _single_by_state(costs, shares):
             continue
         logarithms, most = 0.0, _FEWER_FACTORS // together
         for start in range(0, n, most):
-            logarithms += math.log(_product(factors[start : start + most]))
+            logarithms += math.log(product(factors[start : start + most]))
         value += shares[m] * (logarithms + _total(excess))
         together = 0
         for i in range(n):
@@ -110,8 +100,8 @@ def _logistic_variable(costs, shares, products, sums):
 def _logistic_by_variable(costs, shares):
     n, n_states = costs.shape
     products, sums = np.ones(n_states), np.zeros(n_states)
-    for start in range(0, n, _FACTORS):
-        for i in range(start, min(start + _FACTORS, n)):
+    for start in range(0, n, MAX_FACTORS):
+        for i in range(start, min(start + MAX_FACTORS, n)):
             _logistic_variable(costs[i], shares, products, sums)
         for m in range(n_states):
             sums[m] += math.log(products[m])

@@ -4,7 +4,7 @@ Every kernel updates a spin by the same rule: up when its field exceeds a thresh
 (`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`sampling.gibbs`); then a
 field is the same number however it was summed, and a chain takes the same path in every kernel, on any number of
 threads, beside any number of other chains. Kernels that work in lanes decide by fields of whole numbers and leave to
-that rule what these cannot tell (`spin_lanes`).
+that rule what these cannot tell (`vectors`).
 
 `sites` are the spins to visit; `held` is None or says which spins of which chain keep their value. Kernels update
 `states` and `streams` in place and return the number of flips.
@@ -23,7 +23,7 @@ from gibbsian.backends.numba.random import (
     spin_threshold,
     substream_word,
 )
-from gibbsian.backends.numba.spin_lanes import GROUP, LANES, LOG2_SCALE, fill_lanes, update_chains, update_sites
+from gibbsian.backends.numba.vectors import GROUP, LANES, LOG2_SCALE, fill_lanes, update_chains, update_sites
 
 # Blocks of a colour class that draw their random words side by side.
 BLOCKS = 16
@@ -32,7 +32,7 @@ BLOCKS = 16
 class Rounded(NamedTuple):
     """A pairwise model in whole numbers, for spins that are 0 or 1.
 
-    `weights` follow the graph as the kernel has it. ``scale`` times a sum is the power of two that `spin_lanes`
+    `weights` follow the graph as the kernel has it. ``scale`` times a sum is the power of two that `vectors`
     compares, and `margin` covers the rounding.
     """
 

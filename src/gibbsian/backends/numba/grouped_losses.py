@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
 
 # As in `flip_losses`: where exp(-d/2) would pass exp(300) it goes on as a straight line.
 _LARGEST_EXPONENT = 300.0

@@ -8,10 +8,7 @@ take some of the visible units, so that threads share the work and every sum has
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
-
-# Factors in (1, 2] whose product stays below the largest double, so that one logarithm serves them all.
-_FACTORS = 1000
+from gibbsian.backends.numba.math import MAX_FACTORS, VECTOR_MATH, fast_exp, product
 
 
 @njit(cache=True, nogil=True, fastmath=VECTOR_MATH, error_model="numpy")
@@ -25,14 +22,6 @@ def _flipped_units(fields, weights, change, low, step, means, factors):
         small = fast_exp(-abs(x))
         factors[j] = 1.0 + small
         means[j] = low + step * (1.0 if x >= 0.0 else small) / (1.0 + small)
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _product(numbers):
-    total = 1.0
-    for j in range(numbers.size):
-        total *= numbers[j]
-    return total
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -53,8 +42,8 @@ def _flipped_log_sum(fields, weights, change, low, step, means, factors):
     """Return ``sum_j log z_j`` after a change of a visible unit, z the sum over a hidden unit's values."""
     _flipped_units(fields, weights, change, low, step, means, factors)
     total = _larger_parts(fields, weights, change, low, step)
-    for start in range(0, factors.size, _FACTORS):
-        total += np.log(_product(factors[start : start + _FACTORS]))
+    for start in range(0, factors.size, MAX_FACTORS):
+        total += np.log(product(factors[start : start + MAX_FACTORS]))
     return total
 
 

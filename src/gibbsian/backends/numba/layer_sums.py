@@ -12,7 +12,7 @@ Arrays: `high` (n_rows, n_units), `low` (n_units, n_lanes), `table` and `shares`
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, fast_exp
 
 # Units whose factors are multiplied in one pass over the lanes: `high` and `low` have a multiple of it.
 UNROLLED = 4

@@ -9,10 +9,7 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
-
-# A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
-_FACTORS = 1000
+from gibbsian.backends.numba.math import MAX_FACTORS, VECTOR_MATH, fast_exp, product
 
 
 # error_model="numpy": a test for division by zero would keep the loops from being vectorised
@@ -43,14 +40,6 @@ def _factors_of_row(fields, slope, factors):
 
 
 @njit(cache=True, fastmath=True)
-def _product(values):
-    total = 1.0
-    for i in range(values.size):
-        total *= values[i]
-    return total
-
-
-@njit(cache=True, fastmath=True)
 def _positive_total(values):
     total = 0.0
     for i in range(values.size):
@@ -77,8 +66,8 @@ def two_valued_log_sums(fields, spins, sums):
     for m in range(fields.shape[0]):
         _factors_of_row(fields[m], 2.0 if spins else 1.0, factors)
         total = _absolute_total(fields[m]) if spins else _positive_total(fields[m])
-        for start in range(0, n, _FACTORS):
-            total += math.log(_product(factors[start : start + _FACTORS]))
+        for start in range(0, n, MAX_FACTORS):
+            total += math.log(product(factors[start : start + MAX_FACTORS]))
         sums[m] = total
 
 

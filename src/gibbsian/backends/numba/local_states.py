@@ -8,7 +8,7 @@ at ``offsets[i] + r`` of a table. Each kernel works on one thread and leaves the
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 
 # so many states at a time: long enough for vector code, and their bits stay in the second-level cache
 _ROWS = 256

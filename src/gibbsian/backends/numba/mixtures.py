@@ -10,10 +10,11 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 
-_ROUNDING = 1e-9  # more than what products of a few thousand columns lose
+_ROUNDING = 1e-9  # more than what sums of a few thousand squares lose
 _IN_LANES = VECTOR_MATH | {"reassoc"}  # sums too
+_SINGLE_UNIT, _SMALLEST_SINGLE = 2.0**-24, 2.0**-125  # rounding of single precision
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
 
 
@@ -176,26 +177,63 @@ def stay(drift, rows, weights, labels, others, means, mass, sums, squares, unsur
     return unsure[:n_unsure]
 
 
+@njit(cache=True, nogil=True)
+def in_single(rows, chosen, scale):
+    """Return some rows, scaled, in single precision."""
+    scaled = np.empty((chosen.size, rows.shape[1]), np.float32)
+    for m in range(chosen.size):
+        row, own = rows[chosen[m]], scaled[m]
+        for j in range(own.size):
+            own[j] = scale * row[j]
+    return scaled
+
+
+@njit(cache=True, fastmath=VECTOR_MATH)
+def _compare(a, scores, offset, highest, second, near):
+    """Let the scores of class a compete for the two highest of each row."""
+    for m in range(scores.size):
+        score = scores[m] + offset
+        is_highest = score > highest[m]
+        second[m] = highest[m] if is_highest else max(second[m], score)
+        near[m] = a if is_highest else near[m]
+        highest[m] = score if is_highest else highest[m]
+
+
 @njit(cache=True, nogil=True, fastmath=_IN_LANES)
-def to_nearest(products, offsets, unsure, rows, weights, labels, others, means, mass, sums, squares):
-    """Move rows to means that are truly nearer than their own, by products, and add them up there."""
-    largest = -2.0 * offsets.min()
-    for row in range(unsure.size):
-        i, highest, second, near = unsure[row], -np.inf, -np.inf, 0
-        for a in range(offsets.size):
-            score = products[row, a] + offsets[a]
-            near = a if score > highest else near
-            second = max(second, min(score, highest))
-            highest = max(score, highest)
-        a = labels[i]
-        least = _distance(rows[i], means[a])
-        if near != a:
-            distance = _distance(rows[i], means[near])
-            if distance < least:
-                labels[i], a, least = near, near, distance
-        mass[a] += weights[i]
-        squares[a] += weights[i] * least
-        _add_row(weights[i], rows[i], sums[a])
-        # squared distances are differences of products, which may have lost most digits
-        bound = least + 2.0 * (highest - second) - _ROUNDING * (least + 2.0 * abs(highest) + largest)
-        others[i] = (1.0 - _ROUNDING) * math.sqrt(max(bound, 0.0)) if near == a else 0.0
+def to_nearest(products, offsets, scale, unsure, rows, weights, labels, others, means, mass, sums, squares):
+    """Move rows to means that are truly nearer than their own, and add them up there.
+
+    `products` of means and rows, both scaled, and `offsets` are in single precision, classes first: means that are as
+    good within what rounding may have done are compared by their distances. A row stays where a mean is only as near as
+    its own.
+    """
+    lengths, unit = np.sqrt(-2.0 * offsets), _SINGLE_UNIT * (rows.shape[1] + 4)
+    longest = lengths.max()
+    highest, second = np.empty(_CHUNK, np.float32), np.empty(_CHUNK, np.float32)
+    near = np.empty(_CHUNK, np.int32)
+    for start in range(0, unsure.size, _CHUNK):
+        n = min(_CHUNK, unsure.size - start)
+        highest[:n], second[:n], near[:n] = -np.inf, -np.inf, 0
+        for b in range(offsets.size):
+            _compare(np.int32(b), products[b, start : start + n], offsets[b], highest[:n], second[:n], near[:n])
+        for m in range(n):
+            i = unsure[start + m]
+            a, gap = labels[i], np.float64(highest[m]) - np.float64(second[m])
+            least = _distance(rows[i], means[a])
+            distance = scale * math.sqrt(least)
+            reach = min(longest, 2.0 * lengths[a] + 4.0 * distance)  # longer means are farther, whatever is rounded
+            error = unit * (reach * (2.0 * reach + distance) + _SMALLEST_SINGLE)
+            sure = near[m] == a and gap > 2.0 * error
+            if not sure:
+                for b in range(offsets.size):
+                    if products[b, start + m] + offsets[b] >= highest[m] - 2.0 * error:
+                        square = _distance(rows[i], means[b])
+                        if square < least:
+                            a, least = b, square
+                labels[i] = a
+            mass[a] += weights[i]
+            squares[a] += weights[i] * least
+            _add_row(weights[i], rows[i], sums[a])
+            # squared distances are differences of scores, which may have lost most digits
+            bound = (1.0 - _ROUNDING) * least + (2.0 * (1.0 - 16.0 * unit) * gap - 4.0 * error) / scale**2
+            others[i] = (1.0 - _ROUNDING) * math.sqrt(max(bound, 0.0)) if sure else 0.0

@@ -18,8 +18,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
-from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes, address
+from gibbsian.backends.numba.math import copy_to
+from gibbsian.backends.numba.vectors import VECTOR_BYTES, Lanes, address
 
 # Cells of a word, and lanes of a chunk: two chunks have the bits of one word as signs.
 CELLS, LANES = 64, 32

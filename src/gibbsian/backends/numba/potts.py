@@ -12,7 +12,7 @@ Each kernel works on one thread and leaves the interpreter free; callers give va
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 
 # doubles in a vector register: rows are padded to whole ones
 LANES = 4

@@ -7,7 +7,7 @@ for each of its positions, the strength of the interaction there.
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import copy_to
+from gibbsian.backends.numba.math import copy_to
 
 
 @njit(cache=True)

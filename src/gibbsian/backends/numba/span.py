@@ -32,8 +32,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
-from gibbsian.backends.numba.walsh import in_pieces
+from gibbsian.backends.numba.axes import normalise, transform
+from gibbsian.backends.numba.vectors import VECTOR_BYTES, Lanes
+from gibbsian.backends.numba.walsh import aligned_zeros, in_pieces
+from gibbsian.backends.threads import kept_threads
 
 # Pairs of vectors between two looks at whether a candidate passed the bound.
 _GRAIN = 32
@@ -44,6 +46,28 @@ LARGEST_DUAL = 1.0 - 1e-15
 # L1, L2 and its growth with the order; the axes that tell the order, which nobody asks without shrinkage.
 NO_SHRINKAGE = (0.0, 0.0, 1.0)
 NO_AXES = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+def new_table(size: int, dtype: np.dtype | type) -> np.ndarray:
+    """Return a table of zeros, float64 or float32."""
+    return aligned_zeros(size, dtype)
+
+
+def place(data: np.ndarray, penalties: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the penalties of `update_and_scan` where the data are: as they are, on the CPU."""
+    return penalties
+
+
+@kept_threads()
+def fill_dual(dual: np.ndarray, indices: np.ndarray, theta: np.ndarray, cardinalities: np.ndarray) -> float:
+    """Overwrite a table with the dual of these parameters, by two transforms, and return log Z."""
+    dual.fill(0)
+    dual[indices] = theta
+    transform(dual, cardinalities, transposed=True)
+    log_partition = normalise(dual)
+    transform(dual, cardinalities)
+    return log_partition
 
 
 # -- the gain of one move ---------------------------------------------------------------------------------------------

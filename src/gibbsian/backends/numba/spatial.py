@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 
 # Columns of the running sums of a statistic.
 REFERENCE, TOTAL, SQUARES, CROSSES, OPEN = range(5)

@@ -8,7 +8,7 @@ coefficients into log-weights takes one step for each target variable, like a fa
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.spatial import FOLD_AFTER, accumulate, fold
 
 # What a variable is to the target at hand, in `role`: outside 0, in the region -1, in the target its bit.

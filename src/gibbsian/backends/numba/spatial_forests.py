@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
+from gibbsian.backends.numba.math import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.spatial import (
     FOLD_AFTER,
     accumulate,

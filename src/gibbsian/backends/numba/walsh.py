@@ -17,15 +17,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.numba.vectors import VECTOR_BYTES, Lanes
+from gibbsian.backends.threads import map_slices
 
 ALIGNMENT = 64
 # A block of this many bytes leaves room for nothing else in most first-level caches, and needs none.
 _BLOCK_BYTES = 2**15
 # Columns of butterflies that stay on one thread.
 _GRAIN = 2**12
-# Entries of a table that take as long as one operation by the measure of `in_slices`.
+# Entries of a table that take as long as one operation by the measure of `map_slices`.
 _ENTRIES_AN_OPERATION = 32
 
 
@@ -69,7 +69,7 @@ def in_pieces(n_entries: int, n_parts: int, grain: int, work: Callable[[int, int
     work : callable
         Takes a range of parts.
     """
-    return in_slices(lambda part: work(part.start, part.stop), n_parts, n_entries / _ENTRIES_AN_OPERATION, grain)
+    return map_slices(lambda part: work(part.start, part.stop), n_parts, n_entries / _ENTRIES_AN_OPERATION, grain)
 
 
 @njit(cache=True, nogil=True)

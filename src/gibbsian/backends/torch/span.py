@@ -6,12 +6,14 @@ few blocks whose bound passes the best gain are looked at closer, in float64 and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from gibbsian.backends.device import require_card_memory, there
+from gibbsian.backends.numba.span import append_gains
 
 # Pairs of entries in a block, and blocks that are looked at closer together.
 PAIRS, CLOSER = 512, 64
@@ -32,7 +34,7 @@ class Table:
         self.values = torch.zeros(size, dtype=kind, device=device.place)
 
     def _places(self, places: Any) -> Any:
-        return torch.as_tensor(places, dtype=torch.int64, device=self.values.device)
+        return torch.as_tensor(np.array(places, np.int64), device=self.values.device)
 
     def __len__(self) -> int:
         return self.size
@@ -77,7 +79,18 @@ def fill_probabilities(values: Any) -> Any:
     return top.double() + total.log()
 
 
-def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
+def new_table(size: int, dtype: Any) -> Table:
+    """Return a table of zeros on the device."""
+    return Table(size, dtype)
+
+
+def place(data: Table, penalties: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
+    """Return the penalties of `update_and_scan` on the device."""
+    low, high = (data.values.new_tensor(np.asarray(half)) for half in penalties)
+    return low, high
+
+
+def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray, cardinalities: np.ndarray) -> float:
     """Overwrite a table with the dual of these parameters and return log Z."""
     dual.values.zero_()
     dual[indices] = theta
@@ -87,7 +100,7 @@ def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
 
 
 class Tables:
-    """What a fit of all functions does to tables (`learning.span_dense`), on the device and in float64."""
+    """What a fit of all functions does to tables (`learning.span.moves`), on the device and in float64."""
 
     def __init__(self, size: int, n_tables: int):
         device = there()
@@ -138,15 +151,26 @@ def update(dual: Table, data: Table, penalties: tuple[Any, Any], move: tuple[int
     return torch.nn.functional.pad(largest, (0, -largest.numel() % PAIRS), value=-torch.inf).view(-1, PAIRS).amax(1)
 
 
-def best_append(
-    dual: Table, data: Table, penalties: tuple[Any, Any], z: int, tops: Any, taken: np.ndarray, gains: Any
+def update_and_scan(
+    dual: Table,
+    data: Table,
+    penalties: tuple[Any, Any],
+    move: tuple[int, float, float],
+    limit: float,
+    taken: np.ndarray,
+    floor: float,
+    shrinkage: tuple[float, float, float],
+    axes: tuple[np.ndarray, np.ndarray],
 ) -> tuple[float, int]:
-    """Return the gain and the index of the best append, given the largest bounds of all blocks; index -1 for none.
+    """Update the dual in place and return the gain and the index of the best append; index -1 for none."""
 
-    ``gains(functions, duals, data, penalties)`` are exact gains; `taken` are no candidates.
-    """
+    def gains(functions: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        now, target = (table[functions].astype(np.float64) for table in (dual, data))
+        return append_gains(functions, now, target, costs, limit, shrinkage, axes)
+
+    z, tops = move[0], update(dual, data, penalties, move)
     highest = torch.topk(tops, min(CLOSER, tops.numel())).indices
-    best = _closer(dual, data, penalties, z, highest, taken, gains, (0.0, -1))
+    best = _closer(dual, data, penalties, z, highest, taken, gains, (floor, -1))
     rest = tops.index_fill(0, highest, -torch.inf)
     for blocks in (rest > best[0]).nonzero()[:, 0].split(CLOSER):
         best = _closer(dual, data, penalties, z, blocks, taken, gains, best)
@@ -160,7 +184,7 @@ def _closer(
     z: int,
     blocks: Any,
     taken: np.ndarray,
-    gains: Any,
+    gains: Callable[[np.ndarray, np.ndarray], np.ndarray],
     best: tuple[float, int],
 ) -> tuple[float, int]:
     """Return the best append after a look at the entries of some blocks whose bound passes the best so far."""
@@ -174,7 +198,17 @@ def _closer(
     functions, costs = functions[free], costs[free]
     if not functions.size:
         return best
-    found = gains(functions, dual[functions].astype(np.float64), data[functions].astype(np.float64), costs)
+    found = gains(functions, costs)
     gain = float(found.max())
     y = int(functions[found == gain].min())
     return (gain, y) if gain > best[0] or (gain == best[0] and y < best[1]) else best
+
+
+def passing(dual: Table, data: Table, threshold: float) -> np.ndarray:
+    """Return the functions whose divergence may fall by more than `threshold`, by the bounds."""
+    return (bounds(dual.values, data.values, threshold) > 0).nonzero()[:, 0].cpu().numpy()
+
+
+def pair_expectations(dual: Table, active: np.ndarray) -> np.ndarray:
+    """Return ``<Phi_y Phi_z>`` for all pairs of active functions: the entries ``dual[y xor z]``."""
+    return dual[active[:, None] ^ active].astype(np.float64)

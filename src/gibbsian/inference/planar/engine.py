@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from gibbsian.arrays import Codes, Floats, Mask
-from gibbsian.backends.parallel import one_blas_thread
+from gibbsian.backends.threads import one_blas_thread
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.engine import ENGINES, Cost, check_n_samples, check_nodes
 from gibbsian.inference.ising_answers import IsingAnswers, IsingEngine

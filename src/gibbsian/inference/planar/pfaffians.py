@@ -16,7 +16,7 @@ import scipy  # linear algebra is loaded when it is used
 from scipy import sparse
 
 from gibbsian.arrays import Codes, Floats, Integers, Mask
-from gibbsian.backends.parallel import one_blas_thread
+from gibbsian.backends.threads import one_blas_thread
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference.planar.kasteleyn import ExpandedDual, Front, edges_to_parents
 

@@ -29,7 +29,10 @@ class ExpectedMoments(NamedTuple):
     data: Dataset
 
     def under(self, model: GaussianModel) -> Moments:
-        """Return the expected moments of the rows given their present cells."""
+        """Return the expected moments of the rows given their present cells; NaN where the model is no distribution."""
+        if not np.isfinite(model.family.log_partition(model.theta)):  # as a line search may ask
+            size = model.n_variables + 1
+            return Moments(np.full((size, size), np.nan), np.nan)
         rows = GaussianRows(model.family, self.data.states, self.data.missing)
         return rows.moments(model.theta, self.data.weights)
 

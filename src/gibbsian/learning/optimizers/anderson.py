@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.learning.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.settings import check, declared, number, positional, whole
 
@@ -113,8 +114,8 @@ def extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
 class LastRounds(NamedTuple):
     """The last rounds of an alternation, a fixed-point map: where each began, oldest first, and its step."""
 
-    points: np.ndarray
-    steps: np.ndarray
+    points: Floats
+    steps: Floats
 
     @classmethod
     def none(cls, theta: np.ndarray) -> LastRounds:

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 
 from gibbsian.backends.device import library_of, rounding
-from gibbsian.backends.parallel import one_blas_thread
+from gibbsian.backends.threads import one_blas_thread
 from gibbsian.learning.optimizers.base import (
     OPTIMIZERS,
     ROUNDED,

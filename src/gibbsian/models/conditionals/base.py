@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from gibbsian.arrays import Floats, Integers, Mask, Slice, States
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.models.differences import STEP, symmetric_differences
 from gibbsian.resources import row_blocks
 
@@ -178,7 +178,7 @@ class RowConditionals(Conditionals, Generic[Prepared, Saved]):
         There is one result, or several for spans of variables where a block is split by variable.
         """
         prepared = self.prepare(theta)
-        return map_in_order(lambda part: self._of_block(prepared, part, self.weights[part[0]], kernel), self.parts)
+        return map_ordered(lambda part: self._of_block(prepared, part, self.weights[part[0]], kernel), self.parts)
 
     def _of_block(
         self, prepared: Prepared, part: Part, weights: Floats, kernel: Kernel[Result]

@@ -16,7 +16,7 @@ from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import local_states, packed
 from gibbsian.backends.numba import pairwise as kernels
-from gibbsian.backends.parallel import map_in_order, sum_in_order
+from gibbsian.backends.threads import map_ordered, sum_in_order
 from gibbsian.graphs import Graph
 from gibbsian.models.conditionals.base import Conditionals, Kernel, Loss, Part, Result, RowConditionals, WeightedRows
 from gibbsian.resources import row_blocks
@@ -202,7 +202,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
             curvatures = loss.second_derivatives(costs) * self.weights[rows, None]
             if self.masked is not None:
                 curvatures[self.masked[rows]] = 0.0
-            for indices, part in map_in_order(partial(self._regression_curvature, x, curvatures), range(x.shape[1])):
+            for indices, part in map_ordered(partial(self._regression_curvature, x, curvatures), range(x.shape[1])):
                 total[np.ix_(indices, indices)] += part
         return total * self.pairs.gap**2
 
@@ -354,7 +354,7 @@ class LocalPairs(Conditionals):
         self.pairs, self.n_parameters, self.coupling_of = pairs, pairs.n_parameters, pairs.coupling_of
         self.offsets = np.concatenate([[0], np.cumsum(2 ** (pairs.graph.degrees + 1))])
         self.weights = np.zeros(self.offsets[-1])
-        for _ in map_in_order(lambda nodes: self._count(rows, nodes), self.pieces()):
+        for _ in map_ordered(lambda nodes: self._count(rows, nodes), self.pieces()):
             pass
 
     @staticmethod

@@ -13,7 +13,7 @@ from gibbsian.backends.numba import one_hot as kernels
 from gibbsian.backends.numba import potts as row_kernels
 from gibbsian.backends.numba import tables as table_kernels
 from gibbsian.backends.numba.pairwise import by_variable
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.threads import map_ordered
 from gibbsian.graphs import Graph
 from gibbsian.models.conditionals.base import Conditionals, Design, Loss, Mapped, RowConditionals, WeightedRows
 from gibbsian.models.conditionals.pairs import Pairs, bind_pairs
@@ -190,7 +190,7 @@ class OrientedPairs(RowConditionals[Parameters, None]):
                 self._add(gradient, costs, codes, i)
             return value
 
-        value = sum(map_in_order(of_variable, range(self.codes.shape[1])))
+        value = sum(map_ordered(of_variable, range(self.codes.shape[1])))
         return float(value), self._folded(gradient)
 
 

@@ -11,9 +11,9 @@ from typing import ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from gibbsian.arrays import Codes, Floats, Integers, Mask, Slice, States
-from gibbsian.backends.numba.axes import exponentiate, scale, transform
+from gibbsian.backends.numba.axes import normalise, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.backends.parallel import kept_threads
+from gibbsian.backends.threads import kept_threads
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Model, Parts, fields_alone
@@ -39,14 +39,6 @@ class SpanTable(NamedTuple):
 
     values: Floats
     log_partition: float
-
-
-def normalise(log_weights: Floats) -> float:
-    """Overwrite a table of log-weights with probabilities and return log Z."""
-    reference = exponentiate(log_weights)
-    total = float(log_weights.sum(dtype=np.float64))
-    scale(log_weights, 1.0 / total)
-    return reference + float(np.log(total))
 
 
 @FAMILIES.register("full-span")
@@ -208,13 +200,11 @@ class FullSpanFamily:
         if self.variables.two_valued:
             larger = self.penalised
             scopes = tuple(self.basis.supports(self.functions[larger]))
-            return Interactions(scopes, self._spin_weights(theta)[larger], layers, "coupling of spins")
+            return Interactions(
+                scopes, (theta * (-1.0) ** self.basis.orders(self.functions))[larger], layers, "coupling of spins"
+            )
         tables = zero_sum((factor.nodes, factor.table) for factor in self.factors(theta).factors)
         return of_tables(tables, layers, None if self.variables.scores is None else self.variables.levels)
-
-    def _spin_weights(self, theta: Floats) -> Floats:
-        """Return the weights of products of spins: a function is a product of signs that are -1 at code 1."""
-        return theta * (-1.0) ** self.basis.orders(self.functions)
 
     # -- all rows at once ---------------------------------------------------------------------------------------------
     # Tables are in the order of the numbers of rows or of functions. `out` is a table of the same size, float64 or

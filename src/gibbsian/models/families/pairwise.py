@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba import pairwise as kernels
-from gibbsian.backends.parallel import sum_in_order
+from gibbsian.backends.threads import sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Model, Parts, fields_alone

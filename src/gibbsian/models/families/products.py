@@ -14,7 +14,7 @@ from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba import cliques as kernels
 from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import map_in_order, sum_in_order
+from gibbsian.backends.threads import map_ordered, sum_in_order
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.base import FAMILIES, Model
 from gibbsian.models.conditionals import CliqueConditionals, Conditionals, WeightedRows
@@ -160,7 +160,7 @@ class ProductsFamily(ScopedFamily):
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return the weighted sum of the products of each row of codes."""
         codes = np.ascontiguousarray(self.variables.checked(x))
-        parts = map_in_order(
+        parts = map_ordered(
             lambda block: kernels.log_weights(
                 codes[block], self.variables.padded_levels, self.scopes.runs, *self.scopes.csr, theta
             ),

@@ -110,13 +110,6 @@ class SpanBasis:
         basis = SpanBasis(self.variables.take(chosen.tolist()))
         return basis, (functions[:, None] // self.strides[chosen] % self.shape[chosen]) @ basis.strides
 
-    def functions_of(self, scope: Scope) -> Integers:
-        """Return the functions that depend on all variables of a scope and no others."""
-        functions = np.zeros(1, np.int64)
-        for i in scope:
-            functions = (functions[:, None] + self.strides[i] * np.arange(1, self.shape[i])).ravel()
-        return functions
-
     def local_values(self, variable: int) -> Floats:
         """Return the matrix ``phi_j(l)`` of one variable: row j, code l (TA22 eqs. 2.2, 2.3).
 

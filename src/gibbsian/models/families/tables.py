@@ -14,8 +14,8 @@ from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.backends.numba import potts
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
-from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.backends.table_entries import Entries
+from gibbsian.backends.threads import map_ordered, sum_in_order
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Model
@@ -193,7 +193,7 @@ class TablesFamily(ScopedFamily):
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return the sum of the entries that each row of codes selects."""
         codes = self.variables.checked(x)
-        parts = map_in_order(
+        parts = map_ordered(
             lambda block: kernels.log_weights(by_variable(codes[block]), *self.layout.arrays, theta),
             row_blocks(*codes.shape),
         )

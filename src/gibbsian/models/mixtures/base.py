@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Rows as vectors: a dense array or a CSR array of SciPy, typed as dense.
 Points = Floats
-N = TypeVar("N", bound=NamedTuple)
+N = TypeVar("N", bound=NamedTuple, covariant=True)
 
 # Fraction of the total weight up to which a class counts as empty.
 EMPTY = 1e-14

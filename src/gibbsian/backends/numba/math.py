@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 from gibbsian.backends.numba import njit
 
 VECTOR_MATH = {"contract", "nsz", "nnan"}
+# A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
+MAX_FACTORS = 1000
 
 _LOG2_E = 1.4426950408889634
 # log(2) in two parts: the first has trailing zeros, so k * _LN2_HIGH is exact (Cody and Waite)
@@ -49,6 +51,28 @@ def copy_to(target, source):
         target[k] = source[k]
 
 
+def emit_exp(builder, x, flags=()):
+    """Emit exp(x) of a float64 or of a vector of them, for x <= 709; arguments below -708 count as -708."""
+    lanes = x.type.count if isinstance(x.type, ir.VectorType) else 0
+    words = ir.VectorType(ir.IntType(64), lanes) if lanes else ir.IntType(64)
+
+    def constant(kind, value):
+        return ir.Constant(kind, [value] * lanes if lanes else value)
+
+    lowest, rounder = constant(x.type, _LOWEST), constant(x.type, _ROUNDER)
+    r = builder.select(builder.fcmp_ordered(">", lowest, x), lowest, x)
+    shifted = builder.fadd(builder.fmul(r, constant(x.type, _LOG2_E), flags=flags), rounder, flags=flags)
+    k = builder.fsub(shifted, rounder, flags=flags)
+    for part in (_LN2_HIGH, _LN2_LOW):
+        r = builder.fsub(r, builder.fmul(k, constant(x.type, part), flags=flags), flags=flags)
+    # Taylor on |r| <= log(2)/2: the first term left out is below 2e-17
+    p = constant(x.type, 1.0 / math.factorial(13))
+    for power in range(12, -1, -1):
+        p = builder.fadd(builder.fmul(p, r, flags=flags), constant(x.type, 1.0 / math.factorial(power)), flags=flags)
+    exponent = builder.shl(builder.add(builder.fptosi(k, words), constant(words, 1023)), constant(words, 52))
+    return builder.fmul(p, builder.bitcast(exponent, x.type), flags=flags)
+
+
 def _fast_exp(typingctx, x):
     """exp(x) for x <= 709 to about one unit in the last place; arguments below -708 count as -708.
 
@@ -56,17 +80,7 @@ def _fast_exp(typingctx, x):
     """
 
     def generate(context, builder, signature, args):
-        double, whole = ir.DoubleType(), ir.IntType(64)
-        lowest, rounder = double(_LOWEST), double(_ROUNDER)
-        r = builder.select(builder.fcmp_ordered(">", lowest, args[0]), lowest, args[0])
-        k = builder.fsub(builder.fadd(builder.fmul(r, double(_LOG2_E)), rounder), rounder)
-        for part in (_LN2_HIGH, _LN2_LOW):
-            r = builder.fsub(r, builder.fmul(k, double(part)))
-        p = double(1.0 / math.factorial(13))  # Taylor on |r| <= log(2)/2: the first term left out is below 2e-17
-        for power in range(12, -1, -1):
-            p = builder.fadd(builder.fmul(p, r), double(1.0 / math.factorial(power)))
-        exponent = builder.shl(builder.add(builder.fptosi(k, whole), whole(1023)), whole(52))
-        return builder.fmul(p, builder.bitcast(exponent, double))
+        return emit_exp(builder, args[0])
 
     return types.float64(types.float64), generate
 
@@ -86,3 +100,19 @@ def fast_exp2(x):
     p = p * r + _P1
     p = p * r + _P0
     return p * _float_from_bits((np.int32(k) + _EXPONENT_BIAS) << _MANTISSA_BITS)  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
+def relative_exp(x, reference):
+    """Turn log-weights into weights relative to `reference`, in place."""
+    for k in range(x.size):
+        x[k] = fast_exp(x[k] - reference)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def product(factors):
+    """The product of numbers, in their precision."""
+    total = factors.dtype.type(1.0)
+    for k in range(factors.size):
+        total *= factors[k]
+    return total

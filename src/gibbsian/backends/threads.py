@@ -49,7 +49,7 @@ def limited_threads(n: int) -> Iterator[None]:
         _MOST.reset(token)
 
 
-def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+def map_ordered(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
     """Apply `function` to each piece, on `n_threads` threads, and yield the results in order.
 
     Pieces that ask for threads themselves get none: theirs is one of them already.
@@ -128,12 +128,12 @@ def sum_in_order(function: Callable[[Piece], np.ndarray], pieces: Iterable[Piece
         with one_blas_thread():
             return function(waiting[0])
     total = np.zeros(size)
-    for part in map_in_order(function, waiting):
+    for part in map_ordered(function, waiting):
         total += part
     return total
 
 
-def in_slices(run: Callable[[slice], Result], n: int, n_operations: float, grain: int = 1) -> list[Result]:
+def map_slices(run: Callable[[slice], Result], n: int, n_operations: float, grain: int = 1) -> list[Result]:
     """Run a kernel on slices of ``range(n)`` and return the results in order.
 
     A slice begins at a multiple of `grain`. There is one, without threads, where the work is over before they have
@@ -143,7 +143,7 @@ def in_slices(run: Callable[[slice], Result], n: int, n_operations: float, grain
     if threads == 1 or n <= grain:
         return [run(slice(0, n))]
     step = grain * -(-n // (grain * threads * SLICES_A_THREAD))
-    return list(map_in_order(run, [slice(first, min(first + step, n)) for first in range(0, n, step)]))
+    return list(map_ordered(run, [slice(first, min(first + step, n)) for first in range(0, n, step)]))
 
 
 _BLAS_LOCK = Lock()
