@@ -23,7 +23,7 @@ BLOCK = 4096
 class BatchRows:
     """The rows of positive weight, in their order.
 
-    Imputed cells are one flat array of states, row by row, in the state of a fit: a Markov chain for every row, clamped
+    Imputed cells are one flat array of codes, row by row, in the state of a fit: a Markov chain for every row, clamped
     at what was observed.
     """
 
@@ -67,12 +67,12 @@ class BatchRows:
         """Return the imputed cells of values of all rows."""
         assert self.data.missing is not None
         missing = self.data.missing[self.data.row_of]
-        imputed: States = codes_of(layer, values)[missing].astype(self.data.states.dtype)
+        imputed: States = codes_of(layer, values)[missing]
         return imputed
 
     def start(self, family: StackFamily, parts: StackParts, rng: np.random.Generator, n_sweeps: int = 0) -> States:
         """Draw the missing cells from the visible biases alone, then sweep over them given their rows."""
-        imputed = np.empty(0 if self._first is None else self._first[-1], self.data.states.dtype)
+        imputed: States = np.empty(0 if self._first is None else self._first[-1], np.int8)
         if self._first is None:
             return imputed
         blocks = np.array_split(np.arange(self.n_rows), 1 + self.n_rows // BLOCK)

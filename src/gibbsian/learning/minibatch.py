@@ -248,7 +248,7 @@ class EpochFit(Fit[EpochState]):
     def impute(self, theta: Floats, rng: np.random.Generator, n_sweeps: int = 0) -> States:
         """Draw missing cells; deep machines sum over them instead."""
         if self.gradient.is_deep:
-            return np.empty(0, self.rows.data.states.dtype)
+            return np.empty(0, np.int8)
         return self.rows.start(self.family, self.family.split(theta), rng, n_sweeps)
 
     def carry(self, state: EpochState) -> EpochState:

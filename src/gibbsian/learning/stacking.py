@@ -256,12 +256,12 @@ class StackFit(Fit[StackState]):
     def init(self, key: Key, theta: Floats | None = None) -> tuple[StackState, StepInfo]:
         """Prepare the lowest machine, which starts by itself as all do."""
         machines = np.zeros(self.stack.spans[-1].stop, dtype=self.learner.alone.dtype)
-        imputed = np.empty(0, self.data.states.dtype)
+        imputed: States = np.empty(0, np.int8)
         together = None
         if self.together is not None:  # the form of learning together, before it begins
             visible = self.layers[0]
             drawn = codes_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0)))
-            together, _ = EpochFit(self.together, self.given, complete_rows(drawn.astype(imputed.dtype))).init(key)
+            together, _ = EpochFit(self.together, self.given, complete_rows(drawn)).init(key)
         state = StackState(machines, imputed, 0, self._begin(0, machines, imputed, key), together, key)
         return state, self._info(StepInfo(), state)
 
