@@ -10,7 +10,6 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.layer_chains import NEGATIVE_PHASES, LayerExpectation, LayerMoments, LayerPoint
 from gibbsian.inference import exact
 from gibbsian.learning import Minibatch
-from gibbsian.sampling.layer_paths import IndependentUnits
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     Machine,
@@ -62,8 +61,7 @@ def flat(model: Machine, found: list[np.ndarray] | LayerMoments) -> np.ndarray:
 
 
 def begun(phase: LayerExpectation, model: Machine, rng: np.random.Generator) -> object:
-    rows = rows_of(model, 100, rng)
-    return phase.init(model, IndependentUnits.of_data(model, rows).fields, rng)
+    return phase.init(model, [np.zeros(layer.width) for layer in model.family.layers], rng)
 
 
 def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
