@@ -46,7 +46,7 @@ def test_rows_in_vectors_give_the_same_draws(sizes, random_scan, holds, rng):
     streams = rng.integers(1, 2**63, (37, 4)).astype(np.uint64)
     held = rng.random(codes.shape) < 0.3 if holds else None
     results = []
-    for tables, entries in ((theta, family.entries_of_variables), rows_of(family, theta)):
+    for tables, entries in ((theta, family.layout.entries), rows_of(family, theta)):
         own, words = codes.copy(), streams.copy()
         how = np.array(sizes), np.arange(len(sizes)), held, len(sizes) * random_scan, 3
         changes = table_gibbs.sweeps(own, words, tables, *entries, *how)
