@@ -10,6 +10,7 @@ from sklearn.neural_network import BernoulliRBM
 from gibbsian.data import Dataset
 from gibbsian.learning import Minibatch
 from gibbsian.models import BinaryUnits, StackFamily
+from gibbsian.rng import Key
 from timing import interleaved
 
 N_VISIBLE, N_HIDDEN, BATCH, N_ROWS = 784, 500, 100, 6000
@@ -28,7 +29,7 @@ def main() -> None:
         settings: dict[str, dict] = {
             "PCD-1": {},
             "plain": {"centred": False},
-            "CD-1": {"free_phase": "cd"},
+            "CD-1": {"negative_phase": "cd"},
             "PCD-10": {"n_steps": 10},
         }
         runs: dict[str, Callable[[], object]] = {"bare": lambda dtype=dtype: bare_work(dtype)}
@@ -48,8 +49,9 @@ def epoch_of(states: np.ndarray, **settings: object) -> Callable[[], object]:
     rng, rows = np.random.default_rng(1), Dataset.of_states(states.astype(np.int8), "binary")
     learner = Minibatch(max_iter=1000, batch_size=BATCH, learning_rate=0.05, **settings)  # type: ignore[arg-type]
     blank = StackFamily((BinaryUnits(N_VISIBLE), BinaryUnits(N_HIDDEN))).build()
-    state = learner.init(learner.start(blank, rows, rng), rows, rng)
-    return lambda: learner.step(state)
+    fit = learner.bind(learner.start(blank, rows, rng), rows)
+    state, _ = fit.init(Key.of(rng))
+    return lambda: fit.step(state)
 
 
 def bare_work(dtype: str) -> None:

@@ -82,7 +82,7 @@ def main() -> None:
         train, test = (np.unpackbits(bits[name], axis=1).astype(np.int8) for name in ("train", "test"))
     taught, scored = (train[N_HELD_OUT:], train[:N_HELD_OUT]) if given.choose else (train, test)
     settings = {"learning_rate": given.rate, "n_steps": given.steps, "n_chains": given.chains}
-    settings |= {"batch_size": given.batch, "l2": given.l2, "free_phase": given.phase}
+    settings |= {"batch_size": given.batch, "l2": given.l2, "negative_phase": given.phase}
     with on_device("cuda"):
         model, n_epochs, took = learned(taught, given.seconds, **settings)
         print(f"{settings}: {n_epochs} epochs in {took:.0f} s", flush=True)

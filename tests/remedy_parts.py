@@ -19,9 +19,9 @@ from gibbsian.answers import answers_about
 from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
-from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
 from gibbsian.expectations.clamped import column_frequencies
 from gibbsian.expectations.clamped_layers import ClampedLayers
+from gibbsian.expectations.layer_chains import as_negative_phase, spatial_moments
 from gibbsian.inference.completions import count_completions
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.inference.posterior import log_evidence
@@ -299,8 +299,8 @@ DOMAINS = [
 # -- expectations -----------------------------------------------------------------------------------------------------
 EXPECTED = [
     swap(
-        "settings of a free phase object",
-        lambda given: as_free_phase(*given[:1], **given[1]),
+        "settings of a negative phase",
+        lambda given: as_negative_phase(*given[:1], **given[1]),
         (gb.expectations.RestartedBlockChains(), {"n_steps": 2}),
         (gb.expectations.RestartedBlockChains(n_steps=2), {}),
         says="give them there",

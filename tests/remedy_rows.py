@@ -563,7 +563,11 @@ FITS = [
         {"learner": "rise"},
     ),
     Row("rbm visible numbers beyond 0 to 1", rbm, {"rows": NUMBERS}),
-    Row("a free phase that no card has", rbm, {"device": "torch", "learner": gb.learning.Minibatch(free_phase="smci")}),
+    Row(
+        "a free phase that no card has",
+        rbm,
+        {"device": "torch", "learner": gb.learning.Minibatch(negative_phase="smci")},
+    ),
     Row("span-dense without a penalty", fit, {"rows": BITS, "model": gb.FullSpan, "learner": "span-dense", "l2": 0.0}),
 ]
 

@@ -104,4 +104,4 @@ def test_settings_are_refused_as_flags(folder, model):
         assert "--learner minibatch does not learn a DeepBeliefNetwork" in refused(*settings, "--learner", "minibatch")
         return
     assert "--n-chains 0 must be at least 1" in refused(*settings, "--learner", "minibatch", "--n-chains", 0)
-    assert "--free-phase xx is not known" in refused(*settings, "--learner", "minibatch", "--free-phase", "xx")
+    assert "--negative-phase xx is not known" in refused(*settings, "--learner", "minibatch", "--negative-phase", "xx")

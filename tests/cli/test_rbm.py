@@ -42,18 +42,18 @@ class TestFit:
         assert (drawn[:, 0] == drawn[:, 1]).mean() > 0.9
 
     def test_what_is_printed(self, images):
-        shown = printed(*fit(images))
+        shown = printed(*fit(images, "--curves"))
         assert "4 binary visible units, 3 binary hidden units, 19 parameters" in shown
         assert "fit:         trained for 60 epochs" in shown
         assert "log pseudolikelihood:" in shown
         assert "strongest hidden units" in printed("show", images / "rbm.gibbs")
 
     def test_flags_reach_the_machine(self, images):
-        flags = ("--batch-size", "7", "--free-phase", "cd", "--n-steps", "2", "--momentum", "0.5", "--no-centred")
+        flags = ("--batch-size", "7", "--negative-phase", "cd", "--n-steps", "2", "--momentum", "0.5", "--no-centred")
         answer(*fit(images, *flags, "--schedule", "constant", "--l2", "0.01", "--temperature", "2"))
         rows = np.load(images / "images.npz")["binary"]
         learner = gb.learning.Minibatch(
-            max_iter=60, learning_rate=0.5, batch_size=7, free_phase="cd", n_steps=2, momentum=0.5, centred=False,
+            max_iter=60, learning_rate=0.5, batch_size=7, negative_phase="cd", n_steps=2, momentum=0.5, centred=False,
             schedule="constant", l2=0.01,
         )  # fmt: skip
         own = gb.RestrictedBoltzmannMachine(3, learner=learner, max_iter=60, temperature=2.0, random_state=0).fit(rows)
@@ -77,7 +77,7 @@ class TestFit:
 
     def test_mistakes(self, images):
         assert "--n-components 3,2 must be a whole number" in refused(*fit(images, "--n-components", "3,2"))
-        assert "magic" in refused(*fit(images, "--free-phase", "magic"))
+        assert "magic" in refused(*fit(images, "--negative-phase", "magic"))
         assert "holds no array 'grey'" in refused(*fit(images, data="images.npz:grey"))
 
 
@@ -167,7 +167,7 @@ class TestLargeMachines:
 class TestPictures:
     @pytest.mark.parametrize("what", ["filters", "samples", "curves", "convergence"])
     def test_every_drawing(self, images, what):
-        answer(*fit(images))
+        answer(*fit(images, "--curves"))
         printed("show", images / "rbm.gibbs", "--picture", images / "p.png", "--draw", what)
         assert (images / "p.png").read_bytes()[1:4] == b"PNG"
 

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from threading import Barrier
 
@@ -17,12 +16,12 @@ from sklearn.base import clone
 
 import gibbsian as gb
 from gibbsian.cluster import DistributedDataset
-from gibbsian.data.minibatches import draw_seed
-from gibbsian.expectations.there import own_generator
 from gibbsian.learning.callbacks import Callback
-from gibbsian.learning.epochs_there import epoch_of
-from gibbsian.learning.minibatch import MinibatchProgress, in_own_units
+from gibbsian.learning.layer_fits import initial_layers, scale_of
+from gibbsian.learning.local_sgd import LocalState, epoch_of, rows_key
+from gibbsian.learning.minibatch import EpochFit
 from gibbsian.learning.run import run
+from gibbsian.rng import Key
 
 pytest.importorskip("distributed")
 N = 4
@@ -196,7 +195,9 @@ def test_rows_without_direction_are_left_out(client):
 
 # -- minibatches ------------------------------------------------------------------------------------------------------
 LAYERS = gb.RestrictedBoltzmannMachine(
-    3, learner=gb.learning.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2), random_state=0
+    3,
+    learner=gb.learning.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2, curves=True),
+    random_state=0,
 )
 
 
@@ -216,24 +217,24 @@ def test_epochs_average_what_partitions_have_learned(client, data, name):
     machine = clone(machine).fit(data)
     assert machine.result_.reason == "trained for 4 epochs"
     assert {name: len(values) for name, values in machine.history_.items()} == {figure: n_figures}
-    learner, rng = LAYERS.learner, np.random.default_rng(0)
-    model = learner.start(machine.model_.replace(0.0 * machine.model_.theta), data, rng)
-    model, rows, scale = in_own_units(model, data)
-    seed, parts = draw_seed(rng), [*rows.partitions()]
+    rng = np.random.default_rng(0)
+    model = initial_layers(machine.model_.replace(0.0 * machine.model_.theta), data, rng)
+    key, scale, rows = Key.of(rng), scale_of(model, data), data
+    if scale is not None:
+        model, rows = scale.from_data(model), scale.standard(data)
+    parts, learner = [*rows.partitions()], machine.learner
     shares = [part.total_weight / data.total_weight for part in parts]
-    memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
-    progress = MinibatchProgress(model.theta, 0.0 * model.theta, (), np.zeros(0), seed, 0, 0, 4, 0.0, 0.0)
+    phases = [EpochFit(learner, model, part).init(rows_key(key, part))[0].phases for part in parts]
+    state = LocalState(model.theta, 0.0 * model.theta, (), key, 0, 0)
     for epoch in range(4):
-        found = [
-            epoch_of(learner, model, progress, data.total_weight, *both) for both in zip(parts, memories, strict=True)
-        ]
+        found = [epoch_of(learner, model, state, data.total_weight, *both) for both in zip(parts, phases, strict=True)]
         theta, velocity, value = (
             sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
             for k in range(3)
         )
-        memories = [one[-1][0] for one in found]
-        progress = replace(progress, theta=theta, velocity=velocity, epoch=epoch + 1)
-    learned = model.replace(progress.theta)
+        phases = [one[-1][0] for one in found]
+        state = state._replace(theta=theta, velocity=velocity, epoch=epoch + 1)
+    learned = model.replace(state.theta)
     learned = learned if scale is None else scale.to_data(learned)
     np.testing.assert_allclose(machine.model_.theta, learned.theta, rtol=0, atol=1e-12)
     assert abs(machine.history_[figure][-1]) == pytest.approx(abs(value), rel=1e-12)
@@ -245,7 +246,7 @@ def test_epochs_on_workers_learn_and_resume(client, tmp_path):
     rows = np.repeat(np.random.default_rng(0).random((300, 2)) < 0.5, 3, axis=1).astype(int)
     frame = pandas.DataFrame(rows, columns=list("abcdef"))
     data, path = there(client, frame), tmp_path / "fit.checkpoint"
-    learner = gb.learning.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
+    learner = gb.learning.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, negative_phase="tempering")
     machine = gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0)
     whole = clone(machine).fit(data)
     assert whole.score(frame) > -2.0
@@ -317,7 +318,7 @@ FITS = {
     "cd, chains": (gb.learning.CD(), "holed"),
     "pcd": (gb.learning.PCD(n_chains=40), "complete"),
     "smci-pcd": (gb.learning.SpatialPCD(), "complete"),
-    "minibatches": (LAYERS.learner.on_cluster(), "holed"),
+    "minibatches": (LAYERS.learner, "holed"),
 }
 
 

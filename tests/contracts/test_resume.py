@@ -20,8 +20,8 @@ import gibbsian as gb
 from capabilities import PAGE
 from estimator_samples import small, table
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.expectations.block_chains import FREE_PHASES
 from gibbsian.expectations.clamped import CLAMPED
+from gibbsian.expectations.layer_chains import NEGATIVE_PHASES
 from gibbsian.learning import EM, LEARNERS, Minibatch, as_learner
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.run import Run
@@ -99,10 +99,12 @@ SETTINGS: dict[str, tuple[str, Make]] = {
     **{
         f"{name}-{phase}-{dtype}": (
             name,
-            partial(small, name, l2=0.0, learner=Minibatch(max_iter=3, free_phase=phase, dtype=dtype, momentum=0.5)),
+            partial(
+                small, name, l2=0.0, learner=Minibatch(max_iter=3, negative_phase=phase, dtype=dtype, momentum=0.5)
+            ),
         )
         for name in ("rbm", "dbm")
-        for phase in FREE_PHASES
+        for phase in NEGATIVE_PHASES
         for dtype in ("float64", "float32")
     },
     "rbm-held-out": ("rbm", partial(small, "rbm", max_iter=3, validation_fraction=0.2)),

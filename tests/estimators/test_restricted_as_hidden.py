@@ -29,7 +29,7 @@ LEARNERS = {
     "em": "em",
     "mle": "mle",
     "pcd": "pcd",
-    "object": gb.learning.Minibatch(max_iter=5, free_phase="cd", batch_size=20),
+    "object": gb.learning.Minibatch(max_iter=5, negative_phase="cd", batch_size=20),
 }
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
-from gibbsian.expectations.block_chains import spatial_moments
+from gibbsian.expectations import NEGATIVE_PHASES, PersistentBlockChains, SampledLayers
+from gibbsian.expectations.layer_chains import LayerPoint, spatial_moments
 from gibbsian.inference.layer_flips import FlipSums
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.layers.units import codes_of
@@ -103,18 +103,18 @@ def test_phase_is_registered_and_follows_the_model(rng):
     """Moments over many chains of the stationary law agree with the exact ones."""
     model = random_machine("binary", "binary", rng, 5, 4)
     v, h, law, _ = joint_law(model)
-    phase = FREE_PHASES.create("smci", n_chains=4000, n_steps=2)
-    assert phase == SpatialBlockChains(n_steps=2, n_chains=4000)
-    state = phase.init(model, lambda: None, rng)
+    phase = NEGATIVE_PHASES.create("smci", n_chains=4000, n_steps=2)
+    assert phase == SampledLayers(PersistentBlockChains(n_steps=2, n_chains=4000), "layer")
+    state = phase.init(model, [], rng)
     for _ in range(30):
-        moments, state = phase(model.family, model.parts, state, [], rng)
+        moments, state = phase(LayerPoint(model.family, model.parts, []), state, rng)
     found = np.concatenate([moments.firsts[0], moments.firsts[1], moments.products[0].ravel()])
     assert np.abs(found - statistics_of(v, h, law)).max() < 4 * 0.5 / np.sqrt(4000)
 
 
 def test_other_regions_are_refused(rng):
     with pytest.raises(ArgumentError, match="region='square'"):
-        SpatialBlockChains(region="square")
+        SampledLayers(region="square")
     model = random_machine("spin", "spin", rng)
     with pytest.raises(ArgumentError, match="hidden="):
         spatial_moments(model.family, model.parts, np.ones((1, 5)), region="pair")

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 import gibbsian as gb
-from gibbsian.expectations.block_chains import spatial_moments
+from gibbsian.expectations.layer_chains import spatial_moments
 from gibbsian.models import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
 from layered_systems import all_values, joint_law, random_machine, random_stack, statistics_of
 
@@ -140,7 +140,7 @@ def test_machines_learn_by_it(rng, visible):
     }[visible]
     scores = []
     for epochs in (1, 15):
-        learner = gb.learning.Minibatch(free_phase="smci", n_chains=20, max_iter=epochs)
+        learner = gb.learning.Minibatch(negative_phase="smci", n_chains=20, max_iter=epochs)
         machine = gb.RestrictedBoltzmannMachine(2, visible=visible, learner=learner, random_state=0).fit(rows)
         scores.append(machine.score(rows))
     assert scores[1] > scores[0] + 0.02

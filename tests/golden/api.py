@@ -24,7 +24,7 @@ from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
 from gibbsian.domain import Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
+from gibbsian.expectations import CLAMPED, EXPECTATIONS, NEGATIVE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learning import LEARNERS, as_learner
 from gibbsian.learning.objectives.base import OBJECTIVES, for_model, value_and_gradient
@@ -53,7 +53,7 @@ def registered() -> dict[str, set[str]]:
         "estimator": ESTIMATORS,
         "expectation": EXPECTATIONS,
         "clamped": CLAMPED,
-        "free phase": FREE_PHASES,
+        "negative phase": NEGATIVE_PHASES,
         "objective": OBJECTIVES,
         "optimizer": OPTIMIZERS,
         "engine": ENGINES,
@@ -565,7 +565,7 @@ def _part(setting: str, value: Any) -> Any:
     name, settings = value
     if setting == "optimizer":
         return OPTIMIZERS.create(name, **settings)
-    return {"free_phase": FREE_PHASES, "clamped": CLAMPED}[setting].create(name, **settings)
+    return {"negative_phase": NEGATIVE_PHASES, "clamped": CLAMPED}[setting].create(name, **settings)
 
 
 def table_of(rows: Any) -> np.ndarray:

@@ -1574,18 +1574,22 @@ DRAWN: list[Drawn] = [
         )
         for word, inner, outer, rows, w in (
             ("pcd", {}, {}, zero_one(n=6), None),
-            ("cd of spins", {"free_phase": "cd", "n_steps": 2, "n_chains": None}, {}, spins(n=6), None),
-            ("smci with missing cells", {"free_phase": "smci"}, {}, zero_one(n=6, holes=0.1), None),
+            ("cd of spins", {"negative_phase": "cd", "n_steps": 2, "n_chains": None}, {}, spins(n=6), None),
+            ("smci with missing cells", {"negative_phase": "smci"}, {}, zero_one(n=6, holes=0.1), None),
             (
                 "smci of pairs with weights",
-                {"free_phase": ("smci", {"region": "pair", "n_chains": 20}), "n_chains": None},
+                {"negative_phase": ("smci", {"region": "pair", "n_chains": 20}), "n_chains": None},
                 {"hidden": "binary"},
                 spins(),
                 weights(120),
             ),
             (
                 "tempering",
-                {"free_phase": ("tempering", {"n_chains": 20, "betas": 4}), "n_chains": None, "schedule": "constant"},
+                {
+                    "negative_phase": ("tempering", {"n_chains": 20, "betas": 4}),
+                    "n_chains": None,
+                    "schedule": "constant",
+                },
                 {},
                 zero_one(),
                 None,
@@ -1593,7 +1597,7 @@ DRAWN: list[Drawn] = [
             ("normal", {"learning_rate": 0.02}, {"visible": "gaussian"}, drawn_numbers(120, 4, 190, 0.0, 1.0), None),
             (
                 "normal by plain deviations",
-                {"learning_rate": 0.02, "free_phase": "cd", "n_chains": None},
+                {"learning_rate": 0.02, "negative_phase": "cd", "n_chains": None},
                 {"visible": "gaussian", "deviations": "plain", "hidden": "spin"},
                 drawn_numbers(120, 4, 190, 0.0, 1.0),
                 None,
@@ -1628,7 +1632,7 @@ DRAWN: list[Drawn] = [
                 "stacking",
                 {
                     "alone": {**EPOCHS, "max_iter": 2},
-                    "together": {"max_iter": 2, "free_phase": ("tempering", {"n_chains": 20, "betas": 4})},
+                    "together": {"max_iter": 2, "negative_phase": ("tempering", {"n_chains": 20, "betas": 4})},
                 },
             ),
         },
@@ -1660,7 +1664,7 @@ DRAWN: list[Drawn] = [
             "learner": (
                 "stacking",
                 {
-                    "alone": {"max_iter": 4, "learning_rate": 0.02, "free_phase": "cd"},
+                    "alone": {"max_iter": 4, "learning_rate": 0.02, "negative_phase": "cd"},
                     "together": None,
                     "carried": "means",
                 },
@@ -1803,14 +1807,14 @@ USED_BY = {
     ("learner", "mcple"): "classifier pseudo",
     ("learner", "online-kmeans"): "online k-means",
     ("learner", "span-hidden"): "full span with a hidden variable",
-    ("free phase", "pcd"): "restricted pcd",
+    ("negative phase", "pcd"): "restricted pcd",
     ("model", "machine-mixture"): "mixture of machines",
 }
 KINDS_OF_QUESTIONS = {"engine": "engine", "expect": "expectation", "clamped": "clamped", "objective": "objective"}
 KINDS_OF_SETTINGS = {
     "learner": "learner",
     "optimizer": "optimizer",
-    "free_phase": "free phase",
+    "negative_phase": "negative phase",
     "sampler": "sampler",
     "clamped": "clamped",
 }

@@ -8,6 +8,7 @@ import pytest
 from gibbsian.learning import Minibatch, Stacking
 from gibbsian.models.layers.stack import glorot_scale
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, SpinUnits
+from gibbsian.rng import Key
 from layered_systems import data_rows, network, stack, start_model
 
 ROWS = data_rows(np.random.default_rng(0).integers(0, 2, (50, 60)).astype(np.int8))
@@ -38,8 +39,8 @@ def test_every_two_layers_of_a_deep_machine_have_a_spread_of_their_own(rng):
 
 def test_a_stack_starts_by_the_same_rule(rng):
     layers = [BinaryUnits(60), BinaryUnits(40), BinaryUnits(10)]
-    state = Stacking(alone=Minibatch(max_iter=1)).init(network(layers), ROWS, rng)
-    assert spread_is(state.progress.alone.theta[100:], np.sqrt(2 / 100))
+    state, _ = Stacking(alone=Minibatch(max_iter=1)).bind(network(layers), ROWS).init(Key.of(rng))
+    assert spread_is(state.alone.theta[100:], np.sqrt(2 / 100))
 
 
 def test_a_spread_that_is_given_is_taken(rng):

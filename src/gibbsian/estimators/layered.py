@@ -206,8 +206,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return model.replace(given.theta)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        learner = self._learner_named(self._asked, epochs=self.max_iter).for_layers()
-        return learner.on_cluster() if data.on_cluster else learner
+        return self._learner_named(self._asked, epochs=self.max_iter).for_layers()
 
     def _learner_of_fit(self, data: Dataset) -> Learner:
         return self._learner(self.model_, data)
@@ -257,7 +256,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         why = f"after {result.n_steps} steps the fitted rows score {own:.4g} nats, worse than independent columns"
         rate = getattr(getattr(learner, "together", None) or getattr(learner, "alone", learner), "learning_rate", None)
         slower = "" if rate is None else f"lower `learning_rate={rate:g}`, or "
-        remedy = f"{slower}raise `max_iter` where `history_` still climbs"
+        remedy = f"{slower}raise `max_iter` if its curve (`curves=True`) still climbs"
         return replace(result, converged=False, reason=spelled(f"{why} ({columns:.4g}): {remedy}"), remedy=remedy)
 
     # -- missing cells ------------------------------------------------------------------------------------------------

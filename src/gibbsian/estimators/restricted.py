@@ -9,6 +9,9 @@ import numpy as np
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
+from gibbsian.expectations.layer_chains import HiddenChains
+from gibbsian.learning.layer_fits import ScaledState
+from gibbsian.learning.minibatch import EpochState
 from gibbsian.models.base import Model, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.rng import RandomState
@@ -25,9 +28,9 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     ``P(v, h) = exp((b . v + c . h + v W h) / T) / Z``, for Gaussian units times ``exp(-sum_i v_i^2 / (2 d_i^2))`` with
     their `deviations` d. It is a `HiddenBoltzmannMachine` on the graph of all pairs between columns and hidden units,
     and learns by the same learners; ``"minibatch"`` makes use of the layers, and has its settings on the object
-    ``gb.learning.Minibatch``. Raise its `learning_rate`, or `max_iter`, where the pseudolikelihood in ``history_``
-    still climbs at the last epoch; lower the rate where it falls back. `score_samples` is the log-likelihood, not the
-    random pseudolikelihood of scikit-learn's ``BernoulliRBM``.
+    ``gb.learning.Minibatch``. With ``curves=True`` it keeps the pseudolikelihood after every epoch in ``history_``:
+    raise its `learning_rate`, or `max_iter`, if it still climbs at the end; lower the rate if it falls back.
+    `score_samples` is the log-likelihood, not the random pseudolikelihood of scikit-learn's ``BernoulliRBM``.
 
     Attributes
     ----------
@@ -38,9 +41,9 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     intercept_hidden_, intercept_visible_ : ndarray
         The biases.
     h_samples_ : ndarray of shape (n_chains, n_components)
-        Hidden values of the persistent chains, where the free phase has them.
+        Hidden values of the persistent chains, if the negative phase has them.
     history_ : dict of str to ndarray
-        For each figure its value before the first epoch and after every one; with rows held out also theirs.
+        Curves, with ``curves=True`` or rows held out: values before the first epoch and after every one.
     result_ : FitResult
         Trace, reason of the end, score of rows held out.
     coding_ : Coding, CategoryCoding or RealCoding
@@ -155,7 +158,9 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     def h_samples_(self) -> np.ndarray:
         """Hidden values of the persistent chains."""
         state = self.__dict__.get("_state")
-        chains = None if state is None else getattr(state.progress.memory.free, "hidden", None)
-        if not chains:
+        if isinstance(state, ScaledState):
+            state = state.inner
+        chains = state.phases.free if isinstance(state, EpochState) else None
+        if not isinstance(chains, HiddenChains):
             raise AttributeError("h_samples_ are the persistent chains of a fit in this session by minibatches")
-        return chains[0]
+        return chains.hidden[0]

@@ -1,11 +1,11 @@
 from gibbsian.expectations.annealed import AnnealedImportance as AnnealedImportance
 from gibbsian.expectations.base import EXPECTATIONS as EXPECTATIONS, Expectation as Expectation
 from gibbsian.expectations.bethe import Bethe as Bethe
-from gibbsian.expectations.block_chains import (
-    FREE_PHASES as FREE_PHASES,
+from gibbsian.expectations.layer_chains import (
+    NEGATIVE_PHASES as NEGATIVE_PHASES,
     PersistentBlockChains as PersistentBlockChains,
     RestartedBlockChains as RestartedBlockChains,
-    SpatialBlockChains as SpatialBlockChains,
+    SampledLayers as SampledLayers,
     TemperedBlockChains as TemperedBlockChains,
 )
 from gibbsian.expectations.chains import (

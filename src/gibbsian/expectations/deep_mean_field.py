@@ -12,10 +12,11 @@ cells of the visible layer are hidden units of their row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Mask, Tensor
 from gibbsian.backends.device import library_of
 from gibbsian.errors import MissingValuesError
 from gibbsian.expectations.convergence import sweep
@@ -43,11 +44,11 @@ class MeanFieldPosterior(NamedTuple):
 
     """
 
-    means: tuple[np.ndarray, ...]
-    fields: tuple[np.ndarray, ...]
+    means: tuple[Tensor, ...]
+    fields: tuple[Tensor, ...]
     n_iterations: int
     change: float
-    missing: np.ndarray | None = None
+    missing: Mask | None = None
 
 
 @declared(frozen=True)
@@ -69,7 +70,7 @@ class DeepMeanField:
         check(self)
 
     def __call__(
-        self, family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray | None = None
+        self, family: StackFamily, parts: StackParts, v: Tensor, missing: Mask | None = None
     ) -> MeanFieldPosterior:
         """Return the independent hidden units nearest to the posterior of rows.
 
@@ -88,7 +89,7 @@ class DeepMeanField:
         # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
         said = None if missing is not None else means[0] @ parts.weights[0] + parts.biases[1]
 
-        def update(place: int) -> Any:
+        def update(place: int) -> Tensor:
             if place == 1 and said is not None:
                 fields[1] = said + means[2] @ parts.weights[1].T if len(means) > 2 else said
             else:
@@ -101,7 +102,7 @@ class DeepMeanField:
         rounds, change = (self._settle if library is np else self._settle_there)(update, places, means)
         return MeanFieldPosterior(tuple(means), tuple(fields), rounds, change, missing)
 
-    def _settle(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, float]:
+    def _settle(self, update: Callable[[int], Tensor], places: Sequence[int], means: list[Tensor]) -> tuple[int, float]:
         """Update until no mean moves; return the rounds, and the largest change in the last."""
 
         def moved(place: int) -> float:
@@ -110,27 +111,30 @@ class DeepMeanField:
 
         return sweep(moved, places, self.max_iter, self.tol)
 
-    def _settle_there(self, update: Callable[[int], Any], places: Sequence[int], means: list[Any]) -> tuple[int, Any]:
+    def _settle_there(
+        self, update: Callable[[int], Tensor], places: Sequence[int], means: list[Tensor]
+    ) -> tuple[int, float]:
         """The same on a device, which makes all rounds: after the last that is needed nothing moves."""
-        moving, change = means[0].new_ones((), dtype=bool), means[0].new_zeros(())
+        library, zero = library_of(means[0]), means[0][0, 0] * 0.0
+        moving, change = zero == 0.0, zero
         for _ in range(self.max_iter):
-            change = change * 0.0
+            change = zero
             for place in places:
                 before, after = means[place], update(place)
-                change = (after - before).abs().amax().maximum(change)
-                means[place] = after.where(moving, before)
+                change = library.maximum(library.abs(after - before).max(), change)
+                means[place] = library.where(moving, after, before)
             moving = moving & (change > self.tol)
         return self.max_iter, change
 
 
-def _filled(family: StackFamily, parts: StackParts, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def _filled(family: StackFamily, parts: StackParts, v: Tensor, missing: Mask) -> Tensor:
     """Put into missing columns what the visible biases alone say."""
     if family.layers[0].variables.real:
         raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
     return np.where(missing, family.layers[0].means(parts.biases[0][None]), v)
 
 
-def upward_means(family: StackFamily, parts: StackParts, v: np.ndarray) -> list[np.ndarray]:
+def upward_means(family: StackFamily, parts: StackParts, v: Tensor) -> list[Tensor]:
     """Return means of all layers from one pass upwards, the start of the updates.
 
     A layer that will hear from above counts what it hears from below twice (Salakhutdinov and Hinton 2009).
@@ -144,7 +148,7 @@ def upward_means(family: StackFamily, parts: StackParts, v: np.ndarray) -> list[
     return means
 
 
-def log_weight_bound(family: StackFamily, parts: StackParts, posterior: MeanFieldPosterior) -> np.ndarray:
+def log_weight_bound(family: StackFamily, parts: StackParts, posterior: MeanFieldPosterior) -> Tensor:
     """Return ``-F(v)`` of each row: a lower bound on ``log P(v) + log Z``, exact with one hidden layer."""
     means = [np.asarray(part, dtype=np.float64) for part in posterior.means]
     visible, *hidden = family.layers
@@ -156,16 +160,18 @@ def log_weight_bound(family: StackFamily, parts: StackParts, posterior: MeanFiel
     unseen = np.where(posterior.missing, posterior.fields[0], 0.0)
     # units that were seen count as uniform in the normaliser, so their share is taken off again
     seen = np.where(posterior.missing, 0.0, _log_sizes(visible)).sum(axis=1)
-    return total + entropies(visible, unseen, means[0]) - seen
+    bound: Tensor = total + entropies(visible, unseen, means[0]) - seen
+    return bound
 
 
-def entropies(layer: Units, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
+def entropies(layer: Units, fields: Tensor, means: Tensor) -> Tensor:
     """Return the entropy of each row of independent discrete units."""
     fields = np.asarray(fields, dtype=np.float64)
-    return layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
+    found: Tensor = layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
+    return found
 
 
-def _log_sizes(layer: Units) -> np.ndarray:
+def _log_sizes(layer: Units) -> Tensor:
     """The logarithm of the number of values of each unit, shared among its columns."""
     sizes = np.array(layer.variables.sizes)
     return np.log(sizes) if layer.width == layer.n_units else np.repeat(np.log(sizes) / sizes, sizes)

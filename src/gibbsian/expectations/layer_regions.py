@@ -7,12 +7,13 @@ where the unit lies given the rest and as wide as it is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Slice
 from gibbsian.models.base import StackParts, Units
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import GaussianUnits, columns_of, value_tables
@@ -23,14 +24,15 @@ WIDEST = 4.0
 
 
 def layer_products(
-    family: StackFamily, parts: StackParts, values: Sequence[np.ndarray]
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    family: StackFamily, parts: StackParts, values: Sequence[Floats]
+) -> tuple[list[Floats], list[Floats]]:
     """Return the means over rows of ``E[x | other even units]`` of even units x, and of ``x y`` with odd ones y.
 
     The odd layers are summed out. Means are listed for each even layer, products for each two neighbours, as the
     weights between them are.
     """
-    firsts, products = [], [np.zeros(matrix.shape) for matrix in parts.weights]
+    firsts: list[Floats] = []
+    products: list[Floats] = [np.zeros(matrix.shape) for matrix in parts.weights]
     odd = {place: family.fields(parts, place, values).astype(np.float64) for place in family.sides[1]}
     for place in family.sides[0]:
         near = [
@@ -53,7 +55,7 @@ def layer_products(
     return firsts, products
 
 
-def pair_products(family: StackFamily, parts: StackParts, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+def pair_products(family: StackFamily, parts: StackParts, values: Sequence[Floats]) -> list[Floats]:
     """Return means over rows of ``E[x y | all other units]`` with x, y of neighbouring layers (1-SMCI, YU20 eq. 15)."""
     fields = [family.fields(parts, place, values).astype(np.float64) for place in range(len(family.layers))]
     sides = [_Side(*side) for side in zip(family.layers, values, fields, strict=True)]
@@ -64,11 +66,11 @@ class _Side(NamedTuple):
     """A layer, its values and its fields, row by row."""
 
     layer: Units
-    values: np.ndarray
-    fields: np.ndarray
+    values: Floats
+    fields: Floats
 
 
-def _pairs(lower: _Side, upper: _Side, matrix: np.ndarray) -> np.ndarray:
+def _pairs(lower: _Side, upper: _Side, matrix: Floats) -> Floats:
     """Return the mean over rows of ``E[x_i y_j | all other units]`` for two neighbouring layers."""
     if lower.layer.variables.real and not upper.layer.variables.real:  # list the unit that has few values
         return _pairs(upper, lower, matrix.T).T
@@ -82,19 +84,20 @@ def _pairs(lower: _Side, upper: _Side, matrix: np.ndarray) -> np.ndarray:
     return products
 
 
-def _moments(
-    unit: Any, own: np.ndarray, others: Sequence[tuple[Any, np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, list[np.ndarray]]:
+def _moments(unit: Units, own: Floats, others: Sequence[tuple[Units, Floats, Floats]]) -> tuple[Floats, list[Floats]]:
     """Return the means over rows of x and of each ``x y^T``: a unit x with field `own`, units y with ``rest + x W``."""
 
-    def fields(points: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    def fields(points: Floats) -> Iterator[tuple[Units, Floats]]:
         for other, rest, weights in others:
             yield other, (rest[:, None] + points @ weights).reshape(-1, rest.shape[1])
 
-    def log_weights(points: np.ndarray) -> np.ndarray:
+    def log_weights(points: Floats) -> Floats:
         flat = points.reshape(-1, points.shape[2])
-        sums = sum(other.log_normaliser(each) for other, each in fields(points))
-        return (points * own[:, None]).sum(axis=2) + (sums + unit.log_measure(flat)).reshape(points.shape[:2])
+        sums = np.zeros(len(flat)) + unit.log_measure(flat)
+        for other, each in fields(points):
+            sums = sums + other.log_normaliser(each)
+        logs: Floats = (points * own[:, None]).sum(axis=2) + sums.reshape(points.shape[:2])
+        return logs
 
     centre = own + sum(other.means(rest) @ weights.T for other, rest, weights in others)
     points, extra = _listed(unit, log_weights, centre)
@@ -105,7 +108,7 @@ def _moments(
     return weighted.sum(axis=0), [weighted.T @ other.means(each) for other, each in fields(points)]
 
 
-def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray, Any]:
+def _listed(unit: Units, log_weights: Callable[[Floats], Floats], fields: Floats) -> tuple[Floats, Floats | float]:
     """Return the values of a unit in each row, shape (rows, values, columns), and log-weights of a quadrature rule."""
     if not isinstance(unit, GaussianUnits):
         (every,) = value_tables(unit)
@@ -117,6 +120,6 @@ def _listed(unit: Any, log_weights: Any, fields: np.ndarray) -> tuple[np.ndarray
     return centres[:, None] + widths[:, None, None] * nodes[:, None], np.log(weights) + nodes**2 / 2
 
 
-def _units(layer: Units) -> list[tuple[slice, Units]]:
+def _units(layer: Units) -> list[tuple[Slice, Units]]:
     """The units of a layer as layers of one unit, with their columns."""
     return [(at, layer.take(np.array([unit]))) for unit, at in enumerate(columns_of(layer))]

@@ -8,12 +8,12 @@ said about how good a machine could be, only how good it is at least.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask, Slice, States
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.expectations.deep_mean_field import DeepMeanField, MeanFieldPosterior, log_weight_bound
 from gibbsian.inference.posterior import split_rows
 from gibbsian.models.base import Model
@@ -21,7 +21,7 @@ from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import spread
 from gibbsian.resources import row_blocks
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
@@ -33,7 +33,7 @@ _BLOCK = 1000
 
 
 def mean_field_posterior(
-    model: Model[StackFamily], data: Dataset, block: slice, updates: DeepMeanField
+    model: Model[StackFamily], data: Dataset, block: Slice, updates: DeepMeanField
 ) -> MeanFieldPosterior:
     """Return independent hidden units that stand for the posterior of some states; missing cells are hidden too."""
     states, missing, visible = data.states[block], None, model.family.layers[0]
@@ -43,7 +43,7 @@ def mean_field_posterior(
     return updates(model.family, model.parts, visible.encode(states), missing)
 
 
-def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: DeepMeanField | None = None) -> np.ndarray:
+def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: DeepMeanField | None = None) -> Floats:
     """Return lower bounds on ``log P(v) + log Z`` of each state by mean field; missing cells are hidden units."""
     updates = DeepMeanField() if mean_field is None else mean_field
     bounds = np.empty(data.n_states)
@@ -55,11 +55,11 @@ def mean_field_bounds(model: Model[StackFamily], data: Dataset, mean_field: Deep
 
 def recognition_bounds(
     network: Model[BeliefNetworkFamily],
-    codes: np.ndarray,
+    codes: States,
     n_samples: int = 100,
     rng: RandomState = None,
     common: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Floats, Floats]:
     """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each row, a lower bound in expectation, and its error.
 
     The hidden units h_k are drawn by recognition, Q. One draw would give the variational bound in
@@ -81,12 +81,13 @@ def recognition_bounds(
     """
     check_whole_number("n_samples", n_samples, least=2)
     generator = as_generator(rng)
-    seed = draw_seed(generator)
+    key = Key.of(generator)
     logs = np.empty((len(codes), n_samples))
     family, theta = network.family, network.theta
     for block in row_blocks(len(codes), n_samples * max(layer.width for layer in family.layers)):
         v = family.layers[0].encode(codes[block])
-        numbers: Any = _CommonNumbers(seeded(seed), len(v)) if common else generator
+        shared = _CommonNumbers(key.generator(), len(v)) if common else generator
+        numbers = cast("np.random.Generator", shared)  # all that layers of discrete units ask it for
         values = family.draw_up(theta, np.repeat(v, n_samples, axis=0), numbers)
         logs[block] = (family.log_joint(theta, values) - family.log_recognition(theta, values)).reshape(-1, n_samples)
     bounds = logsumexp(logs, axis=1) - np.log(n_samples)
@@ -102,15 +103,13 @@ class _CommonNumbers:
         self.rng = rng
         self.n_rows = n_rows
 
-    def random(self, size: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    def random(self, size: tuple[int, ...], dtype: type[np.float64] = np.float64) -> Floats:
         """Draw for one row, and repeat for all."""
         own = self.rng.random((size[0] // self.n_rows, *size[1:]), dtype=dtype)
         return np.tile(own, (self.n_rows, *(1 for _ in size[1:])))
 
 
-def expected_layers(
-    model: Model[StackFamily], data: Dataset, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def expected_layers(model: Model[StackFamily], data: Dataset, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the expected values of the visible and of the hidden units of each state, given its present cells.
 
     Exact where the sum is in reach, else by `N_STEPS` steps of block Gibbs sampling with the present cells clamped.
@@ -134,16 +133,16 @@ def expected_layers(
 
 
 def _sampled_means(
-    model: Model[StackFamily], values: np.ndarray, holes: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    model: Model[StackFamily], values: Floats, missing: Mask, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Average the conditional means of missing cells and hidden units along a chain for each row."""
     family, parts = model.family, model.parts
-    state = np.where(holes, family.layers[0].draw(np.zeros_like(values), rng), values)
+    state = np.where(missing, family.layers[0].draw(np.zeros_like(values), rng), values)
     visible, hidden = np.zeros_like(values), np.zeros((len(values), family.layers[1].width))
     for step in range(2 * N_STEPS):
         both = family.draw_side(parts, 1, [state, None], rng)
         if step >= N_STEPS:
             visible += family.means(parts, 0, both)
             hidden += family.means(parts, 1, both)
-        state = np.where(holes, family.draw(parts, 0, both, rng), values)
-    return np.where(holes, visible / N_STEPS, values), hidden / N_STEPS
+        state = np.where(missing, family.draw(parts, 0, both, rng), values)
+    return np.where(missing, visible / N_STEPS, values), hidden / N_STEPS

@@ -12,10 +12,10 @@ from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
-from gibbsian.learning.lessons import LESSONS
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.layers.stack import StackFamily
 from gibbsian.rng import Key
 
 
@@ -134,7 +134,7 @@ class JointFit(Fit[Any]):
 
 
 def _joint(model: Model[Any]) -> Model[Any]:
-    if not LESSONS.name_for(model.family):
+    if not isinstance(model.family, StackFamily):
         raise ArgumentError("a belief network is no exponential family over its units", "learn by `learner='stacking'`")
     if any(layer.variables.real for layer in model.family.layers):
         raise ArgumentError("real numbers have no list of values to sum over", "learn by `learner='minibatch'`")

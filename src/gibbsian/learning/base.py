@@ -321,10 +321,6 @@ class Learner:
         """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
         return None
 
-    def on_cluster(self) -> Learner:
-        """Return the learner as it takes rows on a cluster: most ask for nothing but sums."""
-        return self
-
     def for_layers(self) -> Learner:
         """Return the learner as it takes models of layers: by their joint form with all units as variables."""
         from gibbsian.learning.around import OnJoint

@@ -134,7 +134,8 @@ class Run:
         """Take one step and write it down."""
         self.state, info = self.fit.step(self.state)
         for name in self.curves:
-            self.history[name].append(float(info.metrics[name]))
+            if self.history[name] or not math.isnan(info.metrics[name]):  # a curve may begin late
+                self.history[name].append(float(info.metrics[name]))
         if self.curves:
             info = info._replace(metrics={name: x for name, x in info.metrics.items() if name not in self.curves})
         self.trace.add(self.n_steps + 1, info, self.seconds_before + time.perf_counter() - self.began)

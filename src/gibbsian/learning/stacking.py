@@ -6,35 +6,35 @@ Boltzmann machine (Salakhutdinov and Hinton 2009), all layers of which may then 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Slice, States
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.errors import ArgumentError
-from gibbsian.learning.base import LEARNERS, Learner, LearnerState, Penalties
-from gibbsian.learning.filling import EpochRows, check_states, plain_rows
-from gibbsian.learning.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
-from gibbsian.learning.optimizers import Converged, Failed, Outcome, StepInfo
-from gibbsian.learning.standard_units import ColumnScale
-from gibbsian.models.base import Model, Units
+from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties
+from gibbsian.learning.curves import curve_of
+from gibbsian.learning.imputation import BatchRows, check_states, complete_rows
+from gibbsian.learning.layer_fits import InStandardUnits, ScaledState, initial_layers
+from gibbsian.learning.minibatch import COPIES_OF_WEIGHTS, EpochFit, EpochState, Minibatch
+from gibbsian.learning.optimizers import Converged, Failed, Running, StepInfo
+from gibbsian.models.base import Family, Layered, Model, Units, keeps
+from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily, joined
 from gibbsian.models.layers.units import codes_of
 from gibbsian.registry import Registry
-from gibbsian.resources import require_memory
+from gibbsian.resources import require_memory, spans
+from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, free
 
-DeepMachine = Model[Any]
 # by the families whose layers can learn one by one
 STACKS = Registry("learning layer by layer", "gibbsian.learning", "STACKS")
 
-# Numbers that tell the generators of one seed apart, each with the place of a machine: its start and its chains, the
-# rows that go up from it, and learning together.
-_START, _UP, _TOGETHER = 0, 1, 2
 # Arrays of the size of the whole machine's weights: as it is learned so far, put together, and learning together.
 COPIES_OF_WHOLE = 6
 
@@ -44,7 +44,7 @@ COPIES_OF_WHOLE = 6
 class NetworkStack:
     """The restricted machines of a belief network: those of neighbouring layers, as they are."""
 
-    family: Any
+    family: StackFamily | BeliefNetworkFamily
     learns_together = False  # the directed layers have no gradient that chains know
 
     @cached_property
@@ -52,16 +52,21 @@ class NetworkStack:
         """The machines of a layer and the next while they learn alone."""
         return [StackFamily(self.family.layers[place : place + 2]) for place in range(len(self.family.layers) - 1)]
 
+    @cached_property
+    def spans(self) -> list[Slice]:
+        """Where the parameters of each machine lie among all."""
+        return spans(machine.n_parameters for machine in self.machines)
+
     @property
     def n_copies(self) -> int:
         """How often the lowest machine has the visible layer."""
         return self.machines[0].layers[0].n_units // self.family.layers[0].n_units
 
-    def tied(self, place: int, theta: np.ndarray) -> np.ndarray:
+    def tied(self, place: int, theta: Floats) -> Floats:
         """Return theta of a machine with the same weights for all copies of a layer: no layer is there twice."""
         return theta
 
-    def stacked(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
+    def stacked(self, thetas: Sequence[Floats]) -> Floats:
         """Return theta of the whole, given that of the machines."""
         return np.concatenate(thetas)
 
@@ -92,7 +97,7 @@ class BoltzmannStack(NetworkStack):
             for place in range(last + 1)
         ]
 
-    def tied(self, place: int, theta: np.ndarray) -> np.ndarray:
+    def tied(self, place: int, theta: Floats) -> Floats:
         """Return theta of a machine with the same weights for both copies of a layer."""
         biases, (weights,) = self.machines[place].split(theta)
         for axis in (0, 1):
@@ -101,7 +106,7 @@ class BoltzmannStack(NetworkStack):
                 weights = np.concatenate([half, half], axis)
         return joined([*biases, weights])
 
-    def stacked(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
+    def stacked(self, thetas: Sequence[Floats]) -> Floats:
         """Return theta of the whole: half of each machine, the two copies of a layer made one."""
         share, widths = 0.5 if len(thetas) > 1 else 1.0, [layer.width for layer in self.family.layers]
         biases, weights = [np.zeros(width, thetas[0].dtype) for width in widths], []
@@ -118,52 +123,6 @@ class BoltzmannStack(NetworkStack):
 def _repeated(layer: Units) -> Units:
     """Return a layer with a copy of its units beside it."""
     return layer.take(np.tile(np.arange(layer.n_units), 2))
-
-
-@dataclass(frozen=True)
-class StackProgress:
-    """All that the next epoch needs besides the rows: plain arrays and numbers.
-
-    Parameters
-    ----------
-    theta : ndarray
-        Parameters of the deep machine as far as it is learned.
-    machines : ndarray
-        Parameters of the restricted machines one after the other; zero for those to come.
-    filled : ndarray
-        What the lowest machine left in missing cells.
-    stage : int
-        The machine that learns; the number of machines while all learn together.
-    alone : MinibatchProgress
-        Where it stands.
-    together : MinibatchProgress or None
-        Where learning together stands.
-    seed : ndarray
-        What all random numbers follow from.
-    n_machines : int
-        How many there are.
-    """
-
-    theta: np.ndarray
-    machines: np.ndarray
-    filled: np.ndarray
-    stage: int
-    alone: MinibatchProgress = field(metadata={"varies": True})  # other shapes for other layers
-    together: MinibatchProgress | None
-    seed: np.ndarray
-    n_machines: int
-
-    @property
-    def verdict(self) -> str:
-        """That the machine counts as trained, where it does."""
-        if self.stage < self.n_machines:
-            return ""
-        epochs, layers = self.alone.last, self.n_machines
-        words = f"trained for {epochs} epoch{'s' * (epochs != 1)} a layer, {layers} layer{'s' * (layers != 1)}"
-        if self.together is None:
-            return words
-        ended = self.together.verdict.removeprefix("trained for ")
-        return f"{words}, then {ended} together" if ended else ""
 
 
 @declared(frozen=True)
@@ -208,104 +167,42 @@ class Stacking(Learner):
         """The penalties of the last stage."""
         return (self.together or self.alone).penalties
 
+    def last(self, model: Model[Family]) -> Minibatch | None:
+        """Return the learner of all layers together; None for the directed layers of a belief network."""
+        return self.together if STACKS.of(model.family).learns_together else None
+
+    def bind(self, model: Model[Family], data: Dataset) -> Fit[StackState] | Fit[ScaledState[StackState]]:
+        """Bind to a deep machine and rows."""
+        assert keeps(model.family, Layered)
+        check_states(model.family.layers[0], data)
+        if self.carried == "means" and any(layer.kind != "binary" for layer in model.family.layers[1:-1]):
+            reason, remedy = "needs hidden units of 0 and 1, which can be probabilities", "use 'samples'"
+            raise ArgumentError(reason, remedy, argument="carried", value="means")
+        if model.family.layers[0].variables.real:
+            return InStandardUnits(partial(StackFit, self), model, data)
+        return StackFit(self, model, data)
+
+    # -- what estimators ask ------------------------------------------------------------------------------------------
     counts_rows = True  # what goes up from a layer is kept
 
-    def refusal(self, model: DeepMachine) -> str:
+    def refusal(self, model: Model[Family]) -> str:
         """Only models of layers in a row can be stacked."""
         return "" if STACKS.name_for(model.family) else "learns layers one by one, and the model has none in a row"
 
-    def most_steps(self, model: DeepMachine, max_iter: int) -> int:
+    def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the epochs of all stages."""
-        together = self._together(model)
-        last = 0 if together is None else together.max_iter
-        return self.alone.max_iter * (len(model.family.layers) - 1) + last
+        together = self.last(model)
+        n_machines = len(STACKS.of(model.family)(model.family).machines)
+        return self.alone.max_iter * n_machines + (0 if together is None else together.max_iter)
 
     def at_most(self, epochs: int) -> Stacking:
         """Return the learner with the smaller number of epochs in each stage."""
         together = None if self.together is None else self.together.at_most(epochs)
         return replace(self, alone=self.alone.at_most(epochs), together=together)
 
-    def _together(self, model: DeepMachine) -> Minibatch | None:
-        """Return the learner of all layers together; None for the directed layers of a belief network."""
-        return self.together if STACKS.of(model.family).learns_together else None
-
-    def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Model[Family]:
         """Return the model itself: each machine of the stack starts by itself."""
         return model
-
-    def init(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Prepare the lowest machine."""
-        check_states(model.family.layers[0], data)
-        if self.carried == "means" and any(layer.kind != "binary" for layer in model.family.layers[1:-1]):
-            raise ArgumentError(
-                "needs hidden units of 0 and 1, which can be probabilities",
-                "use 'samples'",
-                argument="carried",
-                value="means",
-            )
-        scale = scale_of(model, data)
-        if scale is not None:
-            model, data = scale.from_data(model), scale.standard(data)
-        problem = _Problem(self, model, data, scale, draw_seed(rng))
-        problem.require_memory()
-        machines = np.zeros(problem.span(problem.n_machines - 1).stop, dtype=self.alone.dtype)
-        together = None if problem.together is None else problem.joint_state(model, _any_rows(model)).progress
-        progress = StackProgress(
-            theta=model.theta.astype(self.alone.dtype),
-            machines=machines,
-            filled=np.empty(0, data.states.dtype),
-            stage=0,
-            alone=problem.state_alone(0, machines, np.empty(0)).progress,
-            together=together,
-            seed=problem.seed,
-            n_machines=problem.n_machines,
-        )
-        return LearnerState(problem, progress)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Learn from every row once."""
-        problem, progress = state.problem, state.progress
-        problem.seed = progress.seed
-        step = self._step_alone if progress.stage < problem.n_machines else self._step_together
-        progress, info = step(problem, progress)
-        outcome: Outcome | None = info.outcome if isinstance(info.outcome, Failed) else None
-        if progress.verdict:
-            outcome = Converged(progress.verdict)
-        return LearnerState(problem, progress), info._replace(outcome=outcome)
-
-    def _step_alone(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
-        ready = problem.state_alone(progress.stage, progress.machines, progress.filled)
-        state, info = self.alone.step(LearnerState(ready.problem, progress.alone))
-        progress = replace(progress, alone=state.progress)
-        return (self._next(problem, progress) if state.progress.verdict else progress), info
-
-    def _next(self, problem: _Problem, progress: StackProgress) -> StackProgress:
-        """Keep a machine that is trained, and prepare the next, or learning together."""
-        place = progress.stage
-        machines = progress.machines.copy()
-        machines[problem.span(place)] = progress.alone.theta
-        filled = progress.alone.filled if place == 0 else progress.filled
-        # the machines to come are there without parameters
-        theta = problem.stack.stacked([machines[problem.span(k)] for k in range(problem.n_machines)])
-        progress = replace(progress, machines=machines, filled=filled, stage=place + 1, theta=theta)
-        if place + 1 < problem.n_machines:
-            return replace(progress, alone=problem.state_alone(place + 1, machines, filled).progress)
-        if problem.together is None:
-            return progress
-        state = problem.joint_state(problem.model.replace(theta))
-        return replace(progress, together=state.progress)
-
-    def _step_together(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
-        assert problem.together is not None
-        ready = problem.state_together(progress)
-        state, info = problem.together.step(LearnerState(ready.problem, progress.together))
-        return replace(progress, together=state.progress, theta=state.progress.theta), info
-
-    # -- results ----------------------------------------------------------------------------------------------------
-    def fitted(self, model: DeepMachine, state: LearnerState) -> DeepMachine:
-        """Return the machine as a state has it, in the units of the data."""
-        learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
-        return learned if scale is None else scale.to_data(learned)
 
     def by_chunks(self, batch_size: int) -> Learner:
         """Return what learns from chunks of rows: all layers together, without a stack before."""
@@ -315,12 +212,176 @@ class Stacking(Learner):
         """Return the learner itself."""
         return self
 
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return what learning together measures after every epoch."""
-        together = state.problem.together
-        if together is None or state.progress.stage < state.problem.n_machines:
-            return {}
-        return together.figures(state.problem.together_with(state.progress))
+
+@dataclass(frozen=True)
+class StackState:
+    """All that the next epoch needs besides the rows.
+
+    Parameters
+    ----------
+    machines : ndarray
+        Parameters of the machines that are trained, one after the other; zero for those to come.
+    imputed : ndarray
+        Missing cells as the lowest machine has left them.
+    stage : int
+        The machine that learns; the number of machines while all learn together.
+    alone : EpochState
+        Where it stands.
+    together : EpochState or None
+        Where learning together stands.
+    key : Key
+        Of the whole fit.
+    """
+
+    machines: Floats
+    imputed: States
+    stage: int
+    alone: EpochState = field(metadata={"varies": True})  # other shapes for other layers
+    together: EpochState | None
+    key: Key
+
+
+class StackFit(Fit[StackState]):
+    """Fits in turn: of each machine to the rows as the machines below carry them upwards, then of all together."""
+
+    def __init__(self, learner: Stacking, model: Model[Family], data: Dataset):
+        self.learner, self.given, self.data = learner, model, data
+        self.stack: NetworkStack = STACKS.of(model.family)(model.family)
+        self.layers = self.stack.family.layers
+        self.together = learner.last(model)
+        self.n_machines = len(self.stack.machines)
+        self._require_memory()
+        self._bound: tuple[tuple[int, ...], EpochFit] | None = None
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[StackState, StepInfo]:
+        """Prepare the lowest machine, which starts by itself as all do."""
+        machines = np.zeros(self.stack.spans[-1].stop, dtype=self.learner.alone.dtype)
+        imputed: States = np.empty(0, np.int8)
+        together = None
+        if self.together is not None:  # the form of learning together, before it begins
+            visible = self.layers[0]
+            drawn = codes_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0)))
+            together, _ = EpochFit(self.together, self.given, complete_rows(drawn)).init(key)
+        state = StackState(machines, imputed, 0, self._begin(0, machines, imputed, key), together, key)
+        return state, self._info(StepInfo(), state)
+
+    def step(self, state: StackState) -> tuple[StackState, StepInfo]:
+        """Learn from every row once."""
+        fit = self._fit(state.stage, state.machines, state.imputed, state.key)
+        if state.stage == self.n_machines and state.together is not None:
+            together, info = fit.step(state.together)
+            return self._told(replace(state, together=together), info)
+        alone, info = fit.step(state.alone)
+        state = replace(state, alone=alone)
+        if isinstance(info.outcome, Converged):
+            state = self._next(state)
+        return self._told(state, info)
+
+    def _next(self, state: StackState) -> StackState:
+        """Keep a machine that is trained, and prepare the next, or learning together."""
+        machines, stage = state.machines.copy(), state.stage + 1
+        machines[self.stack.spans[state.stage]] = state.alone.theta
+        imputed = state.alone.imputed if state.stage == 0 else state.imputed
+        state = replace(state, machines=machines, imputed=imputed, stage=stage)
+        if stage < self.n_machines:
+            return replace(state, alone=self._begin(stage, machines, imputed, state.key))
+        if self.together is None:
+            return state
+        fit = self._fit(stage, machines, imputed, state.key)
+        return replace(state, together=fit.init(state.key.fold("together"), self._stacked(machines))[0])
+
+    def _told(self, state: StackState, info: StepInfo) -> tuple[StackState, StepInfo]:
+        """Return the state with what the step was, and whether it was the last."""
+        outcome, ended = info.outcome, state.stage == self.n_machines
+        if not isinstance(outcome, Failed):
+            epochs = self.learner.alone.max_iter
+            reason = f"trained for {_counted(epochs, 'epoch')} a layer, {_counted(self.n_machines, 'layer')}"
+            outcome = Converged(reason) if ended else Running()
+            if ended and self.together is not None and state.together is not None:
+                whole = f"{reason}, then {_counted(self.together.max_iter, 'epoch')} together"
+                outcome = Converged(whole) if state.together.epoch >= self.together.max_iter else Running()
+        return state, self._info(info._replace(outcome=outcome), state)
+
+    def _info(self, info: StepInfo, state: StackState) -> StepInfo:
+        """Measure what learning together does, once it has begun."""
+        if self.together is None or not isinstance(self.stack.family, StackFamily):
+            return info._replace(metrics={})
+        name, _ = curve_of(self.stack.family)
+        began = state.stage == self.n_machines and state.together is not None and state.together.epoch > 0
+        followed = self.together.curves or len(self.layers) > 2
+        return info._replace(metrics={name: info.metrics[name] if began else np.nan} if followed else {})
+
+    def model(self, state: StackState) -> Model[Family]:
+        """Return the machine as far as it is learned: with zeros for machines to come, and for what has run away."""
+        if state.stage == self.n_machines and state.together is not None:
+            return self.given.replace(np.nan_to_num(state.together.theta))
+        machines = state.machines.copy()
+        if state.stage < self.n_machines:
+            machines[self.stack.spans[state.stage]] = state.alone.theta
+        return self.given.replace(np.nan_to_num(self._stacked(machines)))
+
+    # -- the fits in turn ---------------------------------------------------------------------------------------------
+    def _begin(self, stage: int, machines: Floats, imputed: States, key: Key) -> EpochState:
+        """Return the start of a machine, from small random weights."""
+        fit, own = self._fit(stage, machines, imputed, key), key.fold("machine", stage)
+        start = initial_layers(self.stack.machines[stage].build(), fit.rows.data, own.fold("theta").generator())
+        return fit.init(own, self.stack.tied(stage, start.theta))[0]
+
+    def _fit(self, stage: int, machines: Floats, imputed: States, key: Key) -> EpochFit:
+        """Return the fit of a stage; it is kept for the next call, by what its rows depend on."""
+        if stage == self.n_machines:
+            below: tuple[Floats | States, ...] = ()
+        else:
+            below = () if stage == 0 else (machines[: self.stack.spans[stage].start], imputed)
+        name = (stage, *(zlib.crc32(part.tobytes()) for part in below), *key.words.tolist())
+        if self._bound is None or self._bound[0] != name:
+            if stage == self.n_machines:
+                assert self.together is not None
+                fit = EpochFit(self.together, self.given, self.data)
+            else:
+                model = self.stack.machines[stage].build()
+                fit = EpochFit(self.learner.alone, model, self._carried(stage, machines, imputed, key))
+            self._bound = name, fit
+        return self._bound[1]
+
+    def _carried(self, stage: int, machines: Floats, imputed: States, key: Key) -> Dataset:
+        """Return the rows as the hidden units below a machine show them."""
+        data, n_copies = self.data, self.stack.n_copies
+        missing = None if data.missing is None else np.hstack([data.missing] * n_copies)
+        lowest = replace(data, states=np.hstack([data.states] * n_copies), missing=missing, names=data.names * n_copies)
+        if stage == 0:
+            return lowest
+        rows = BatchRows(lowest)
+        # all copies of a column as the first one was imputed
+        first = rows.states(np.arange(rows.n_rows), imputed)[:, : data.n_variables]
+        states = cast("States", np.hstack([first] * n_copies))
+        for place, family in enumerate(self.stack.machines[:stage]):
+            parts = family.split(machines[self.stack.spans[place]])
+            values = [family.layers[0].encode(states), None]
+            if self.learner.carried == "means":
+                states = family.means(parts, 1, values)
+            else:
+                rng = key.fold("rows", place).generator()
+                states = codes_of(family.layers[1], family.draw(parts, 1, values, rng))
+        return complete_rows(states, rows.data.row_weights)
+
+    def _stacked(self, machines: Floats) -> Floats:
+        """Return theta of the whole."""
+        return self.stack.stacked([machines[span] for span in self.stack.spans])
+
+    def _require_memory(self) -> None:
+        """Ask for the machine that is learned, all of them twice, the whole, and rows that are carried upwards."""
+        sizes = [machine.n_parameters for machine in self.stack.machines]
+        widths = [layer.width for layer in self.layers]
+        carried = (self.stack.n_copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
+        held = COPIES_OF_WEIGHTS * max(sizes) + 2 * sum(sizes) + COPIES_OF_WHOLE * self.given.theta.size
+        what = f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns to {self.data.n_rows:,} rows"
+        require_memory(8.0 * (held + carried), what, "ask for fewer hidden units, or give fewer rows")
+
+
+def _counted(number: int, word: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 @LEARNERS.register("stacking", models="layers", epochs=True)
@@ -328,98 +389,3 @@ def stacking(max_iter: int = 10, l1: float = 0.0, l2: float = 0.0, carried: str 
     """Return stacking with as many epochs for each layer alone as for all together."""
     each = Minibatch(max_iter=max_iter, l1=l1, l2=l2)
     return Stacking(alone=each, together=each, carried=carried)
-
-
-@dataclass
-class _Problem:
-    """The layers and the rows, with the rows of the present stage kept ready."""
-
-    learner: Stacking
-    model: DeepMachine
-    data: Dataset
-    scale: ColumnScale | None
-    seed: np.ndarray
-    _ready: tuple[int, LearnerState] | None = None
-
-    @property
-    def together(self) -> Minibatch | None:
-        return self.learner._together(self.model)
-
-    @cached_property
-    def stack(self) -> NetworkStack:
-        return STACKS.of(self.model.family)(self.model.family)
-
-    @property
-    def n_machines(self) -> int:
-        return len(self.stack.machines)
-
-    def span(self, place: int) -> slice:
-        """Where a machine's parameters lie among all."""
-        ends = np.cumsum([0, *(machine.n_parameters for machine in self.stack.machines)])
-        return slice(int(ends[place]), int(ends[place + 1]))
-
-    def require_memory(self) -> None:
-        """Ask for the machine that is learned, all of them twice, the whole, and rows that are carried upwards."""
-        sizes = [machine.n_parameters for machine in self.stack.machines]
-        widths = [layer.width for layer in self.model.family.layers]
-        carried = (self.stack.n_copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
-        kept = COPIES_OF_WEIGHTS * max(sizes) + 2 * sum(sizes) + COPIES_OF_WHOLE * self.model.theta.size
-        what = f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns to {self.data.n_rows:,} rows"
-        require_memory(8.0 * (kept + carried), what, "ask for fewer hidden units, or give fewer rows")
-
-    def state_alone(self, place: int, machines: np.ndarray, filled: np.ndarray) -> LearnerState:
-        """The start of a machine, on what the machines below make of the rows."""
-        if self._ready is None or self._ready[0] != place:
-            rng, learner = seeded(self.seed, _START, place), self.learner.alone
-            rows = self._carried(place, machines, filled)
-            begun = learner.start_here(self.stack.machines[place].build(), rows, rng)
-            self._ready = place, learner.begin(begun.replace(self.stack.tied(place, begun.theta)), rows, rng)
-        return self._ready[1]
-
-    def joint_state(self, model: DeepMachine, rows: Dataset | None = None) -> LearnerState:
-        assert self.together is not None
-        return self.together.begin(model, self.data if rows is None else rows, seeded(self.seed, _TOGETHER))
-
-    def state_together(self, progress: StackProgress) -> LearnerState:
-        """The start of learning together, whose progress is kept elsewhere."""
-        if self._ready is None or self._ready[0] != self.n_machines:
-            self._ready = self.n_machines, self.joint_state(self.model.replace(progress.theta))
-        return self._ready[1]
-
-    def together_with(self, progress: StackProgress) -> LearnerState:
-        return LearnerState(self.state_together(progress).problem, progress.together)
-
-    def _completed(self, filled: np.ndarray) -> Dataset:
-        if self.data.missing is None:
-            return self.data
-        rows = EpochRows(self._lowest)
-        states = rows.states(np.arange(rows.n_rows), filled)[:, : self.data.n_variables]
-        return plain_rows(states, rows.data.row_weights)
-
-    @property
-    def _lowest(self) -> Dataset:
-        """The rows of the lowest machine."""
-        missing = None if self.data.missing is None else np.hstack([self.data.missing] * self.stack.n_copies)
-        states, names = np.hstack([self.data.states] * self.stack.n_copies), self.data.names * self.stack.n_copies
-        return replace(self.data, states=states, missing=missing, names=names)
-
-    def _carried(self, place: int, machines: np.ndarray, filled: np.ndarray) -> Dataset:
-        """The rows as the hidden units below a machine show them."""
-        if place == 0:
-            return self._lowest
-        rows = EpochRows(self._completed(filled))
-        states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self.stack.n_copies)
-        for k in range(place):
-            family, rng = self.stack.machines[k], seeded(self.seed, _UP, k)
-            parts, both = family.split(machines[self.span(k)]), [family.layers[0].encode(states), None]
-            if self.learner.carried == "means":
-                states = family.means(parts, 1, both)
-            else:
-                states = codes_of(family.layers[1], family.draw(parts, 1, both, rng))
-        return plain_rows(states, rows.data.row_weights)
-
-
-def _any_rows(model: DeepMachine) -> Dataset:
-    """Rows that the visible layer can take, to lay out the progress of learning together before it begins."""
-    visible = model.family.layers[0]
-    return plain_rows(codes_of(visible, visible.draw(np.zeros((2, visible.width)), np.random.default_rng(0))))

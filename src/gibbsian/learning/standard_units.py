@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesError, notify
-from gibbsian.models.base import DiscreteFamily, Model, Units
+from gibbsian.models.base import Family, Model, Units
 from gibbsian.models.layers.units import GaussianUnits, as_units
 from gibbsian.resources import require_memory
 
@@ -25,12 +26,26 @@ DEVIATIONS = ("residual", "plain")
 ROWS_OF_A_CLUSTER = 2**14
 
 
+F = TypeVar("F", bound=Family)
+
+
+class Rescalable(Protocol):
+    """A family of layers over real numbers."""
+
+    def rescaled(self, theta: Floats, centres: Floats, spreads: Floats) -> object:
+        """Return the model over ``v = centres + spreads u`` of one over real numbers u."""
+
+
+def _rescaled(model: Model[F], centres: Floats, spreads: Floats) -> Model[F]:
+    return cast("Model[F]", cast("Rescalable", model.family).rescaled(model.theta, centres, spreads))
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnScale:
     """Where the columns of real numbers lie and how wide they are; a constant column has spread one."""
 
-    centres: np.ndarray
-    spreads: np.ndarray
+    centres: Floats
+    spreads: Floats
 
     @classmethod
     def of(cls, data: Dataset) -> ColumnScale:
@@ -53,13 +68,13 @@ class ColumnScale:
             return data.map(self.standard)
         return replace(data, states=(data.states - self.centres) / self.spreads)
 
-    def to_data(self, model: Model[Any]) -> Model[DiscreteFamily]:
+    def to_data(self, model: Model[F]) -> Model[F]:
         """Return the model over the data of one over standard units."""
-        return model.family.rescaled(model.theta, self.centres, self.spreads)
+        return _rescaled(model, self.centres, self.spreads)
 
-    def from_data(self, model: Model[Any]) -> Model[DiscreteFamily]:
+    def from_data(self, model: Model[F]) -> Model[F]:
         """Return the model over standard units of one over the data."""
-        return model.family.rescaled(model.theta, -self.centres / self.spreads, 1.0 / self.spreads)
+        return _rescaled(model, -self.centres / self.spreads, 1.0 / self.spreads)
 
 
 def as_visible(data: Dataset) -> Dataset:
@@ -119,7 +134,7 @@ def gaussian_layer(data: Dataset, deviations: object) -> GaussianUnits:
     return GaussianUnits(data.n_variables, tuple(widths))
 
 
-def checked_deviations(deviations: object, n_columns: int | None = None) -> np.ndarray | None:
+def checked_deviations(deviations: object, n_columns: int | None = None) -> Floats | None:
     """Return deviations given as numbers, one for each column, and None where they are to be estimated."""
     if isinstance(deviations, str) and deviations in DEVIATIONS:
         return None
@@ -138,12 +153,12 @@ def checked_deviations(deviations: object, n_columns: int | None = None) -> np.n
     return given if n_columns is None else np.broadcast_to(given, n_columns)
 
 
-def constant_columns(data: Dataset) -> np.ndarray:
+def constant_columns(data: Dataset) -> Mask:
     """Say of each column whether it never varies."""
     return _are_constant(data, _centres_and_spreads(data)[1])
 
 
-def residual_deviations(data: Dataset) -> np.ndarray:
+def residual_deviations(data: Dataset) -> Floats:
     """Return the standard deviation of what the other columns leave of each, as a linear regression finds it.
 
     Hidden units explain what columns have in common, so this is what is left to a visible unit given them. The
@@ -170,12 +185,13 @@ def _here(data: Dataset) -> Dataset:
     return data.at_most(ROWS_OF_A_CLUSTER, np.random.default_rng(0)) if data.on_cluster else data
 
 
-def _row_shares(data: Dataset) -> np.ndarray:
+def _row_shares(data: Dataset) -> Floats:
     weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
-    return weights / weights.sum()
+    shares: Floats = weights / weights.sum()
+    return shares
 
 
-def _centres_and_spreads(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+def _centres_and_spreads(data: Dataset) -> tuple[Floats, Floats]:
     shares = data.weights / data.weights.sum()
     centres = shares @ data.states
     apart = data.states - centres
@@ -184,6 +200,7 @@ def _centres_and_spreads(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     return centres, farthest * np.sqrt(shares @ np.square(apart / farthest))
 
 
-def _are_constant(data: Dataset, spreads: np.ndarray) -> np.ndarray:
+def _are_constant(data: Dataset, spreads: Floats) -> Mask:
     # rounding leaves a constant column a spread of its last digits
-    return spreads <= 1e-12 * np.abs(data.states).max(axis=0)
+    constant: Mask = spreads <= 1e-12 * np.abs(data.states).max(axis=0)
+    return constant

@@ -83,9 +83,8 @@ def training_curves(machine: LayeredMachine, *, ax: Axes | None = None) -> Axes:
     figure = next((name for name in FIGURES if name in history), None)
     if figure is None:
         raise ArgumentError(
-            "the machine has no curve to draw, because its layers never learned together (`together=None`, "
-            "or a fit that was stopped before)",
-            "draw `convergence`, which has the epochs of each layer alone, or let them learn together",
+            "the machine has no curve to draw: none was asked for, or its layers never learned together",
+            "draw `convergence`, or fit with `learner=Minibatch(curves=True)`, or with `validation_fraction`",
         )
     words = figure.replace("log_", "log-").replace("_", " ")
     ax = chart(ax, "epoch", f"{words}, nats a row" if figure.startswith("log_") else words)

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.errors import ArgumentError
 from gibbsian.sampling.block_gibbs import LAYER_SAMPLERS
 from gibbsian.settings import check_whole_number
@@ -47,8 +48,8 @@ class TemperedState(NamedTuple):
         Steps made so far: neighbours take turns in exchanging.
     """
 
-    values: np.ndarray
-    n_steps: np.ndarray
+    values: Floats
+    n_steps: Integers
 
 
 class TemperedInfo(NamedTuple):

@@ -1,7 +1,6 @@
 """Machines of layers through PyTorch: the same steps as NumPy's, given the same draws, and the same distributions."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +8,14 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.device import here, on_device
 from gibbsian.errors import DeviceWarning, TooExpensiveError
-from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains, TemperedBlockChains
+from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains, SampledLayers, TemperedBlockChains
 from gibbsian.learning import Minibatch
 from gibbsian.learning.callbacks import Callback
-from gibbsian.learning.filling import EpochRows
-from gibbsian.learning.layer_monitors import Watched
+from gibbsian.learning.minibatch import EpochFit
 from gibbsian.learning.optimizers import Decay
 from gibbsian.learning.run import StopRun
 from gibbsian.models.layers.units import codes_of
+from gibbsian.rng import Key
 from gibbsian.sampling import Annealing, BlockGibbs, layer_path
 from gibbsian.sampling.bridges import TemperedColumns
 from gibbsian.storage import Checkpoint
@@ -37,9 +36,9 @@ repeated = pytest.importorskip("gibbsian.backends.torch.repeated")
 from gibbsian.backends.torch.streams import Stream  # noqa: E402
 
 PHASES = {
-    "cd": RestartedBlockChains(n_steps=2),
-    "pcd": PersistentBlockChains(n_steps=2, n_chains=7),
-    "tempering": TemperedBlockChains(n_steps=3, n_chains=5, betas=4),
+    "cd": SampledLayers(RestartedBlockChains(n_steps=2)),
+    "pcd": SampledLayers(PersistentBlockChains(n_steps=2, n_chains=7)),
+    "tempering": SampledLayers(TemperedBlockChains(n_steps=3, n_chains=5, betas=4)),
 }
 
 
@@ -57,49 +56,29 @@ class Given(Stream):
         return torch.from_numpy(self.rng.standard_normal((n_rows, width)))
 
 
-class GivenTempered(Given):
-    """The same for tempered chains, whose places NumPy moves one after the other."""
-
-    def __init__(self, rng, owner, phase, sizes):
-        super().__init__(rng, owner)
-        self.phase, self.sizes, self.waiting, self.number = phase, sizes, [], 0
-
-    def uniform(self, n_rows, width, dtype):
-        if not self.waiting:
-            n, c = len(self.phase.ladder), self.phase.n_chains
-            moves = [[self.rng.random((c, size)) for size in self.sizes] for _ in range(n)]
-            shares = np.ones((n - 1, c))
-            for lower in range(self.number % 2, n - 1, 2):
-                shares[lower] = self.rng.random(c)
-            self.number += 1
-            self.waiting = [*(np.concatenate(part) for part in zip(*moves, strict=True)), shares]
-        return torch.from_numpy(self.waiting.pop(0))
-
-
 def a_fit(visible, hidden, rng, **settings):
-    """A learner, and where it stands before its first epoch."""
+    """A learner bound to rows, and where it stands before its first epoch."""
     machine = random_machine(visible, hidden, rng)
     states = codes_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
     rows = data_rows(states, weights=settings.pop("weights", None))
     learner = Minibatch(max_iter=3, batch_size=9, **settings)
-    return learner, learner.begin(machine, rows, rng)
+    return begun(learner, machine, rows)
 
 
-def one_epoch_there(learner, state):
+def begun(learner, machine, rows):
+    """A fit in the units of the data, and where it stands before its first epoch."""
+    fit = EpochFit(learner, machine, rows)
+    return fit, fit.init(Key.of(0))[0]
+
+
+def one_epoch_there(fit, state):
     """An epoch through PyTorch, with the numbers that NumPy would draw."""
-    problem, progress = state.problem, state.progress
-    rng = np.random.default_rng([*map(int, progress.seed), progress.epoch + 1])
+    rng = state.key.fold("epoch", state.epoch).generator()
     with on_device("torch"):
-        plan = learner._plan(problem, progress, rng)
-        fit = programs.fit_of(problem, progress, plan, here())
-        if isinstance(problem.lessons.phase, TemperedBlockChains):
-            family = problem.model.family
-            sizes = [family.layers[place].n_units for side in family.sides[::-1] for place in side]
-            stream = GivenTempered(rng, fit, problem.lessons.phase, sizes)
-            stream.number = int(progress.memory.free.chains.n_steps)
-        else:
-            Given(rng, fit)
-        return fit(problem, progress, plan, lambda: None)
+        plan = fit._plan(state)
+        program = programs.program_of(fit, state, plan, here())
+        Given(rng, program)
+        return program(fit, state, plan)
 
 
 def arrays_of(part):
@@ -109,28 +88,28 @@ def arrays_of(part):
     return [array for inner in part for array in arrays_of(inner)] if isinstance(part, tuple) else []
 
 
-def assert_same_epochs(learner, state, n_epochs=2):
+def assert_same_epochs(fit, state, n_epochs=2):
     for _ in range(n_epochs):
-        expected = learner.step(state)[0].progress
-        found = one_epoch_there(learner, state)
-        wanted = (expected.theta, expected.velocity, expected.memory, expected.filled)
-        if len(state.problem.model.family.layers) > 2:  # restricted machines report what is watched instead
-            assert found[4] == pytest.approx(expected.value, abs=1e-10)
+        expected, info = fit.step(state)
+        found = one_epoch_there(fit, state)
+        wanted = (expected.theta, expected.velocity, expected.phases, expected.imputed)
+        if len(fit.family.layers) > 2:
+            assert found[4] == pytest.approx(info.value, abs=1e-10)
         for mine, theirs in zip(arrays_of(found), arrays_of(wanted), strict=True):
             np.testing.assert_allclose(mine, theirs, atol=1e-10)
-        state = replace(state, progress=expected)
+        state = expected
 
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
 def test_epochs_are_those_of_numpy_given_the_same_draws(visible, hidden, rng):
     settings = {"momentum": 0.5, "l1": 0.01, "l2": 0.02, "schedule": Decay(0.01)}
-    assert_same_epochs(*a_fit(visible, hidden, rng, free_phase=PHASES["pcd"], **settings))
+    assert_same_epochs(*a_fit(visible, hidden, rng, negative_phase=PHASES["pcd"], **settings))
 
 
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("phase", PHASES)
-def test_free_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng):
-    assert_same_epochs(*a_fit("spin", "categorical", rng, free_phase=PHASES[phase], centred=centred))
+def test_negative_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng):
+    assert_same_epochs(*a_fit("spin", "categorical", rng, negative_phase=PHASES[phase], centred=centred))
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -138,9 +117,9 @@ def test_free_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng
 def test_epochs_of_deep_machines_are_those_of_numpy_given_the_same_draws(kinds, phase, rng):
     sizes = [layer_of(kind, 6 - place) for place, kind in enumerate(kinds)]
     deep = random_stack(sizes, rng, 0.5)
-    learner = Minibatch(batch_size=9, free_phase=PHASES[phase], momentum=0.5, l2=0.02, l1=0.01)
+    learner = Minibatch(batch_size=9, negative_phase=PHASES[phase], momentum=0.5, l2=0.02, l1=0.01)
     states = codes_of(deep.visible, all_values(deep.visible)[:37])
-    assert_same_epochs(learner, learner.begin(deep, data_rows(states), rng))
+    assert_same_epochs(*begun(learner, deep, data_rows(states)))
 
 
 def test_rows_with_weights_come_as_often_as_on_the_cpu(rng):
@@ -153,27 +132,28 @@ def test_missing_cells_are_filled_by_their_conditional_distribution(rng):
     states, missing = np.tile([1, 0, 1, 0], (4000, 1)), np.tile([True, False, False, True], (4000, 1))
     missing[::2] = False
     learner = Minibatch(max_iter=6, batch_size=500, learning_rate=1e-12)
-    state = learner.begin(machine, data_rows(states, missing=missing), rng)
+    fit, state = begun(learner, machine, data_rows(states, missing=missing))
     with on_device("torch"):
         for _ in range(6):
-            state, _ = learner.step(state)
+            state, _ = fit.step(state)
     v, _, law, _ = joint_law(machine)
     given = law.sum(axis=1) * (v[:, 1] == 0) * (v[:, 2] == 1)
     expected = given @ v[:, [0, 3]] / given.sum()
-    found = state.progress.filled.reshape(-1, 2)
+    found = state.imputed.reshape(-1, 2)
     np.testing.assert_allclose(found.mean(axis=0), expected, atol=4 * 0.5 / np.sqrt(len(found)))
 
 
-@pytest.mark.parametrize("visible", ["binary", "spin", "categorical"])
-def test_the_watched_figure_is_that_of_numpy(visible, rng):
-    machine = random_machine(visible, "spin", rng)
-    states = codes_of(machine.visible, machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
-    watched = Watched(EpochRows(data_rows(states)), machine.family)
-    expected = watched(machine.parts, np.empty(0))
+def test_a_state_that_was_handed_out_stays_as_it_is(rng):
+    """Steps change tensors in place: what they return are copies."""
+    fit, state = a_fit("binary", "binary", rng)
     with on_device("torch"):
-        assert watched(machine.parts, np.empty(0)) == pytest.approx(expected, abs=1e-10)
-        other = machine.replace(machine.theta / 2)  # the rows stay there, the parameters do not
-        assert watched(other.parts, np.empty(0)) != pytest.approx(expected, abs=1e-4)
+        first, _ = fit.step(state)
+        before = [part.copy() for part in arrays_of((first.theta, first.velocity, first.phases))]
+        second, _ = fit.step(first)
+        again, _ = fit.step(first)
+    for part, kept in zip(arrays_of((first.theta, first.velocity, first.phases)), before, strict=True):
+        np.testing.assert_array_equal(part, kept)
+    np.testing.assert_array_equal(again.theta, second.theta)
 
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)
@@ -252,7 +232,7 @@ def planted(rng, n_rows=2000):
 
 def test_fits_reach_the_likelihood_that_they_reach_on_the_cpu(rng):
     rows = planted(rng, 800)
-    learner = Minibatch(max_iter=12, learning_rate=0.5, batch_size=50, dtype="float32")
+    learner = Minibatch(max_iter=12, learning_rate=0.5, batch_size=50, dtype="float32", curves=True)
     fits = [gb.RestrictedBoltzmannMachine(3, learner=learner, random_state=seed, device=device).fit(rows)
             for device in ("cpu", "torch") for seed in (0, 1)]  # fmt: skip
     cpu, there = np.reshape([fit.score(rows) for fit in fits], (2, 2))
@@ -274,7 +254,7 @@ def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, 
                 raise StopRun("enough")
 
     def fit(callbacks=(), resume=False):
-        learner = Minibatch(max_iter=4, batch_size=30, free_phase=phase, dtype=dtype)
+        learner = Minibatch(max_iter=4, batch_size=30, negative_phase=phase, dtype=dtype)
         checkpoint = Checkpoint(tmp_path / "fit", resume=resume)
         settings = {"learner": learner, "random_state": 0, "device": device, "checkpoint": checkpoint}
         return gb.RestrictedBoltzmannMachine(2, callbacks=callbacks, **settings).fit(rows)
@@ -291,7 +271,7 @@ def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, 
 @pytest.mark.parametrize(
     ("fit", "reason"),
     [
-        (lambda x, device: rbm_on(device, free_phase="smci").fit(x), "has only the free phases 'cd', 'pcd'"),
+        (lambda x, device: rbm_on(device, negative_phase="smci").fit(x), "has only the negative phases 'cd', 'pcd'"),
         (lambda x, device: rbm_on(device, log_prior="normal:1").fit(x), "cannot ask for the slope of a log_prior"),
         (
             lambda x, device: gb.DeepBoltzmannMachine(
@@ -319,13 +299,13 @@ def rbm_on(device, **settings):
 @pytest.mark.parametrize("phase", PHASES)
 def test_memory_is_predicted(phase, rng):
     """Of what stays from step to step; what steps make besides is counted too."""
-    learner, state = a_fit("binary", "binary", rng, free_phase=PHASES[phase])
+    fit, state = a_fit("binary", "binary", rng, negative_phase=PHASES[phase])
     taken = []
     with on_device("torch"):
-        plan = learner._plan(state.problem, state.progress, rng)
-        fit = programs.fit_of(state.problem, state.progress, plan, here())
-    programs.each(lambda part: taken.append(part.nbytes), (fit.theta, fit.velocity, fit.memory, fit.rows, fit.order))
-    predicted = programs.predicted_bytes(state.problem, state.progress, plan, fit.dtype, *fit.rows.shape[:1], False)
+        plan = fit._plan(state)
+        own = programs.program_of(fit, state, plan, here())
+    programs.each(lambda part: taken.append(part.nbytes), (own.theta, own.velocity, own.phases, own.rows, own.order))
+    predicted = programs.predicted_bytes(fit, state, plan, own.dtype, *own.rows.shape[:1], False)
     assert sum(taken) < predicted < 4 * sum(taken) + 2**14
 
 
@@ -337,7 +317,7 @@ def test_memory_is_asked_for_before_it_is_taken(monkeypatch, x):
 
 def test_a_device_forgets_a_fit_that_is_over_and_learns_on_from_its_state(x):
     machine = rbm_on("torch").fit(x)
-    assert machine._state.problem not in repeated._KEPT
+    assert not any(isinstance(owner, EpochFit) for owner in repeated._KEPT)
     before = machine.model_.theta
     assert (machine.partial_fit(x).model_.theta != before).any()
 

@@ -156,8 +156,8 @@ def affine(values, weights, biases=None):
 
 
 def dot(values, weights):
-    """Return the sum of the columns of each row of values times weights."""
-    return values @ weights
+    """Return the sum of the columns of values times weights, which are one row or one for each row."""
+    return values @ weights if weights.ndim == 1 else np.einsum("mi,mi->m", values, weights)
 
 
 def two_valued_means(fields, low):

@@ -1,8 +1,8 @@
-"""Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures, scores of units.
+"""Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures.
 
-The steps are the array code of the CPU (`models.layers`, `learning.lessons`, `sampling.layer_paths`) over tensors that
-stay in place, so that a card replays them as graphs. Arrays come and go as NumPy; from step to step, and from call to
-call of one fit or walk, they stay on the device.
+The steps are the array code of the CPU (`models.layers`, `learning.layer_phases`, `sampling.layer_paths`) over tensors
+that stay in place, so that a card replays them as graphs. Arrays come and go as NumPy; from step to step, and from call
+to call of one fit or walk, they stay on the device.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import torch
 
 from gibbsian.backends.device import Device, require_card_memory, there
 from gibbsian.backends.torch.layers import take_rows
-from gibbsian.backends.torch.repeated import Repeated, forget, kept
+from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.streams import Stream
 
 # What matrix products take besides on a card: six workspaces of 32 MiB, as measured on an H200.
 WORKSPACE = 6 * 2**25
-# Rows that are encoded at a time; fields of hidden units, with units of rows changed, that are treated together.
-_ROWS_AT_ONCE, _MOST_FIELDS = 4096, 2**21
+# Rows that are encoded at a time.
+_ROWS_AT_ONCE = 4096
 
 Outcome = tuple[np.ndarray, np.ndarray, Any, np.ndarray, float]
 
@@ -188,14 +188,9 @@ def exchange_round(
     return values[rows.ravel()], (lower, upper)
 
 
-def tempered(units: Any, ladder: np.ndarray, state: Any, n_steps: int, stream: Any) -> Any:
-    """Return the tempered chains of a free phase some steps later."""
-    shape, places = state.values.shape, _ladder(tuple(ladder.tolist()), state.values.device)
-    values, count = state.values.reshape(-1, shape[2]), state.n_steps
-    for _ in range(n_steps):
-        values, _ = exchange_round(units, values, places, 1, count, stream)
-        count = count + 1
-    return state._replace(values=values.view(shape), n_steps=count)
+def exchange_replicas(units: Any, values: Any, ladder: np.ndarray, number: Any, stream: Any) -> Any:
+    """Do what `expectations.layer_chains.exchange_replicas` does."""
+    return exchange_round(units, values, _ladder(tuple(ladder.tolist()), values.device), 1, number, stream)[0]
 
 
 _LADDERS: dict[Any, Any] = {}
@@ -234,59 +229,47 @@ def exchanged(
 
 
 # == epochs of learning ===============================================================================================
-def lacking(problem: Any, has_prior: bool) -> str:
-    """Return why something is not learned on a device; nothing where it is."""
-    data, deep = problem.rows.data, not problem.lessons.fills_missing
-    others = [
-        (not hasattr(problem.lessons.phase, "on_device"), "has only the free phases 'cd', 'pcd' and 'tempering'"),
-        (has_prior, "cannot ask for the slope of a `log_prior`"),
-        (data.missing is not None and deep, "needs complete rows for a deep machine"),
-        (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),
-    ]
-    return next((reason for unknown, reason in others if unknown), "")
+def epoch(fit: Any, state: Any, plan: Any) -> Outcome:
+    """Go through the rows of a fit once, as planned; return theta, velocity, phases, imputed cells and the misfit.
 
-
-def epoch(problem: Any, progress: Any, plan: Any, meanwhile: Callable[[], None]) -> Outcome:
-    """Go through the rows once, as planned; return theta, velocity, memory, missing cells and the mean misfit.
-
-    While the device works, the host does what `meanwhile` does.
+    While the device works, the host shuffles the rows of the next epoch.
     """
-    return fit_of(problem, progress, plan, there())(problem, progress, plan, meanwhile)
+    return program_of(fit, state, plan, there())(fit, state, plan)
 
 
-def fit_of(problem: Any, progress: Any, plan: Any, device: Device) -> Fit:
+def program_of(fit: Any, state: Any, plan: Any, device: Device) -> EpochProgram:
     """Return what a fit keeps on a device, made for its first epoch."""
-    return kept(problem, device, lambda: Fit(problem, progress, plan, device))
+    return kept(fit, device, lambda: EpochProgram(fit, state, plan, device))
 
 
-class Fit:
+class EpochProgram:
     """What one fit keeps on a device: parameters, chains and rows stay there, steps are replayed."""
 
-    def __init__(self, problem: Any, progress: Any, plan: Any, device: Device):
-        family, data, place = problem.model.family, problem.rows.data, device.place
+    def __init__(self, fit: Any, state: Any, plan: Any, device: Device):
+        family, data, place = fit.family, fit.rows.data, device.place
         visible, sizes = family.layers[0], np.diff(plan.ends)
-        single = device.precision != "float64" or progress.theta.dtype == np.float32
-        self.lessons, self.family, self.dtype = problem.lessons, family, torch.float32 if single else torch.float64
+        single = device.precision != "float64" or state.theta.dtype == np.float32
+        self.gradient, self.family, self.dtype = fit.gradient, family, torch.float32 if single else torch.float64
         whole = data.states.dtype.kind in "iub" and not visible.variables.real
         n_rows = len(data.states) if data.missing is None else data.n_rows
         require_card_memory(
-            predicted_bytes(problem, progress, plan, self.dtype, n_rows, whole) + WORKSPACE * device.is_card,
+            predicted_bytes(fit, state, plan, self.dtype, n_rows, whole) + WORKSPACE * device.is_card,
             f"fitting layers of {', '.join(f'{layer.width:,}' for layer in family.layers)} columns",
             "ask for fewer hidden units, or fewer chains (`n_chains`)",
         )
         self.theta, self.velocity = (torch.zeros(family.n_parameters, dtype=self.dtype, device=place) for _ in "ab")
         self.parts = family.split(self.theta)
-        self.memory = each(self._tensor(place), progress.memory)
+        self.phases = each(self._tensor(place), state.phases)
         self.rows = torch.zeros(n_rows, visible.width, dtype=torch.int8 if whole else self.dtype, device=place)
         self.order = torch.zeros(len(plan.order), dtype=torch.int64, device=place)
         self.starts = torch.from_numpy(plan.ends[:-1]).to(place)
         self.rates = torch.zeros(len(plan.rates), dtype=torch.float64, device=place)
         self.misfit = torch.zeros((), dtype=torch.float64, device=place)
-        self.stream, self.holes = Stream(place), None
+        self.stream, self.missing = Stream(place), None
         if data.missing is not None:
-            self.holes = device.put(problem.rows.missing_columns(visible), torch.bool)
+            self.missing = device.put(fit.rows.missing_columns(visible), torch.bool)
         else:
-            self._put_rows(lambda some: problem.rows.distinct_values(visible, some))
+            self._put_rows(lambda some: fit.rows.distinct_values(visible, some))
         self.last: tuple[Any, ...] = ()
         self.runs = {size: Repeated(self._step_of(size, plan), self.stream.clock) for size in set(sizes.tolist())}
 
@@ -300,48 +283,49 @@ class Fit:
         return made
 
     # -- in and out ---------------------------------------------------------------------------------------------------
-    def __call__(self, problem: Any, progress: Any, plan: Any, meanwhile: Callable[[], None]) -> Outcome:
+    def __call__(self, fit: Any, state: Any, plan: Any) -> Outcome:
         """Make the steps of an epoch."""
-        given = progress.theta, progress.velocity, progress.memory, progress.filled
+        given = state.theta, state.velocity, state.phases, state.imputed
+        # what the last epoch has returned is here already
         if not self.last or any(mine is not part for mine, part in zip(self.last, given, strict=True)):
-            self._put(problem, progress)
-        data = problem.rows.data
-        order = plan.order if self.holes is not None else data.row_of[plan.order]
+            self._put(fit, state)
+        data = fit.rows.data
+        order = plan.order if self.missing is not None else data.row_of[plan.order]
         self.order.copy_(torch.from_numpy(np.ascontiguousarray(order)))
         self.rates.copy_(torch.from_numpy(plan.rates))
         self.misfit.zero_()
-        self.stream.restart(*map(int, progress.seed), progress.epoch)
+        self.stream.restart(*state.key.fold("epoch", state.epoch).philox())
         if len(self.runs) == 1:
             next(iter(self.runs.values()))(len(plan.rates))
         else:
             for size in np.diff(plan.ends).tolist():
                 self.runs[size](1)
-        meanwhile()
-        self.last = self._got(problem, progress)
+        fit.look_ahead(state.key, state.epoch + 1)
+        self.last = self._got(fit, state)
         return *self.last, float(self.misfit) / len(plan.rates)
 
-    def _put(self, problem: Any, progress: Any) -> None:
+    def _put(self, fit: Any, state: Any) -> None:
         """Take up where learning stands."""
-        given = progress.theta, progress.velocity, progress.memory
-        each(_fill, (self.theta, self.velocity, self.memory), given)
-        if self.holes is not None:
-            rows, visible = problem.rows, self.family.layers[0]
-            self._put_rows(lambda some: rows.values(visible, np.arange(rows.n_rows)[some], progress.filled, np.float64))
+        each(_fill, (self.theta, self.velocity, self.phases), (state.theta, state.velocity, state.phases))
+        if self.missing is not None:
+            rows, visible = fit.rows, self.family.layers[0]
+            every = np.arange(rows.n_rows)
+            self._put_rows(lambda some: rows.values(visible, every[some], state.imputed, np.dtype(np.float64)))
 
     def _put_rows(self, values: Callable[[slice], np.ndarray]) -> None:
         for start in range(0, len(self.rows), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
             self.rows[some] = torch.from_numpy(values(some)).to(self.rows.dtype).to(self.rows.device)
 
-    def _got(self, problem: Any, progress: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
-        """Return where learning stands, as NumPy."""
-        filled = progress.filled
-        if self.holes is not None:
-            filled = problem.rows.filled_from(self.family.layers[0], as_numpy(self.rows, np.float64))
-        given = progress.theta, progress.velocity, progress.memory
-        mine = self.theta, self.velocity, self.memory
+    def _got(self, fit: Any, state: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
+        """Return where learning stands, as copies in NumPy: the next steps change the tensors in place."""
+        imputed = state.imputed
+        if self.missing is not None:
+            imputed = fit.rows.imputed_from(self.family.layers[0], as_numpy(self.rows, np.float64))
+        given = state.theta, state.velocity, state.phases
+        mine = self.theta, self.velocity, self.phases
         found = each(lambda array, own: as_numpy(own, np.asarray(array).dtype, locked=True), given, mine)
-        return *found, filled
+        return *found, imputed
 
     # -- steps --------------------------------------------------------------------------------------------------------
     def _step_of(self, size: int, plan: Any) -> Callable[[int], None]:
@@ -351,23 +335,22 @@ class Fit:
         def step(ahead: int) -> None:
             self.stream.at_step(ahead)
             number = self.stream.clock + ahead
-            values = self._values(within)
-            lesson = self.lessons.lesson(self.parts, self.memory, self.lessons.clamp(self.parts, values), self.stream)
-            plan.move(self.theta, self.velocity, lesson.gradient, self.rates[number])
-            each(_fill, self.memory, lesson.memory)
-            each(self.misfit.add_, lesson.misfit)
+            vector, phases, misfit = self.gradient(self.parts, self.phases, self._values(within), self.stream)
+            plan.move(self.theta, self.velocity, vector, self.rates[number])
+            each(_fill, self.phases, phases)
+            each(self.misfit.add_, misfit)
 
         return step
 
     def _values(self, within: Any) -> Any:
         """Return the rows of a minibatch; missing cells are drawn given the rest, by way of hidden units."""
         values = take_rows(self.rows, self.order, self.starts, self.stream, within, self.dtype)
-        if self.holes is None:
+        if self.missing is None:
             return values
         places = self.order[self.starts[self.stream.clock + self.stream.ahead] + within]
         both = self.family.draw_side(self.parts, 1, [values, None], self.stream)
         drawn = self.family.draw(self.parts, 0, both, self.stream)
-        values = torch.where(self.holes[places], drawn, values)
+        values = torch.where(self.missing[places], drawn, values)
         self.rows[places] = values.to(self.rows.dtype)
         return values
 
@@ -376,50 +359,13 @@ def _fill(own: Any, given: Any) -> Any:
     return own.copy_(torch.from_numpy(np.array(given)) if isinstance(given, np.ndarray | np.generic) else given)
 
 
-def predicted_bytes(problem: Any, progress: Any, plan: Any, dtype: Any, n_rows: int, whole: bool) -> float:
+def predicted_bytes(fit: Any, state: Any, plan: Any, dtype: Any, n_rows: int, whole: bool) -> float:
     """Return what a fit takes: parameters, their step and gradient, chains, rows, and both factors of the gradient."""
-    family, phase = problem.model.family, problem.lessons.phase
-    widths = [layer.width for layer in family.layers]
+    family, widths = fit.family, [layer.width for layer in fit.family.layers]
     most = int(np.diff(plan.ends).max())
-    treated = most + getattr(phase, "n_chains", most)
+    treated = most + fit.gradient.free.n_samples(most)
     held: list[int] = []
-    each(lambda array: held.append(np.asarray(array).size), progress.memory)
+    each(lambda array: held.append(np.asarray(array).size), state.phases)
     inner = sum(widths) + sum(widths[1:-1])
     numbers = 3.0 * family.n_parameters + sum(held) + treated * (2.0 * inner + 2.0 * sum(widths))
     return dtype.itemsize * numbers + n_rows * widths[0] * (1 if whole else dtype.itemsize) + 8.0 * len(plan.order)
-
-
-# == figures ==========================================================================================================
-def unit_scores(
-    owner: Any, family: Any, parts: Any, values: Callable[[], np.ndarray], units: np.ndarray
-) -> np.ndarray | None:
-    """Return ``log P(v_i | all others)`` of a unit of each row of values, for each row of `units`.
-
-    For two-valued visible units, else None. A unit that holds a probability is scored by the mean over its two values.
-    The values stay on the device as long as their owner lives, where they have one.
-    """
-    device, (visible, hidden) = there(), family.layers
-    if visible.kind not in ("binary", "spin"):
-        return None
-
-    def put() -> tuple[Any, Any]:
-        return device.put(values()), device.put(units, torch.int64)
-
-    rows, chosen = put() if owner is None else kept(owner, device, put)
-    (biases, _), (weights,) = parts = put_parts(parts, device, rows.dtype)
-    fields = family.fields(parts, 1, [rows, None])
-    scores, step = [], 1.0 - visible.low
-    for some in chosen.split(max(1, _MOST_FIELDS // fields.numel())):  # sets of units that are treated together
-        held = rows.gather(1, some.T).T[:, :, None]
-        slopes = weights[some]
-        upper, lower = (
-            hidden.log_normaliser((fields + (value - held) * slopes).flatten(0, 1)).view(some.shape)
-            for value in (1.0, visible.low)
-        )
-        odds = upper - lower + step * biases[some]
-        share = (held[:, :, 0] - visible.low) / step
-        scores.append(share * odds - torch.logaddexp(odds, torch.zeros_like(odds)))
-    return as_numpy(torch.cat(scores))
-
-
-__all__ = ["epoch", "exchanged", "forget", "gibbs", "lacking", "tempered", "unit_scores", "walk"]

@@ -28,11 +28,6 @@ def kept(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
     return entries[key]
 
 
-def forget(owner: Any) -> None:
-    """Give back what was put on a device for an object; it is put there anew when asked for."""
-    _KEPT.pop(owner, None)
-
-
 class Repeated:
     """A step of tensors that stay in place, called with its number, counted from the one that the clock shows.
 

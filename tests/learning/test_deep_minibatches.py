@@ -10,13 +10,12 @@ import pytest
 import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import DeepMeanField
-from gibbsian.expectations.block_chains import FreeMoments, NoChains
 from gibbsian.expectations.deep_mean_field import log_weight_bound
+from gibbsian.expectations.layer_chains import LayerMoments, NoChains
 from gibbsian.learning import Minibatch
 from gibbsian.learning.callbacks import EachStep
-from gibbsian.learning.filling import EpochRows
-from gibbsian.learning.layer_gradient import GradientMaker
-from gibbsian.learning.lessons import DeepLessons
+from gibbsian.learning.imputation import BatchRows
+from gibbsian.learning.layer_phases import PhaseDifference, phase_difference
 from gibbsian.models.base import Model
 from gibbsian.models.layers.units import (
     BinaryUnits,
@@ -38,14 +37,19 @@ STACKS = {
 
 
 class ExactPhase:
-    """The free phase by enumeration."""
+    """The negative phase by enumeration."""
 
     def init(self, model, base, rng):
         return NoChains()
 
-    def __call__(self, family, parts, state, fields, rng):
-        theta = np.concatenate([part.ravel() for some in parts for part in some])
-        return FreeMoments(*family.split(exact_sums.layer_sums(Model(family, theta)).moments)), state
+    def __call__(self, at, state, rng):
+        theta = np.concatenate([part.ravel() for some in at.parts for part in some])
+        return LayerMoments(*at.family.split(exact_sums.layer_sums(Model(at.family, theta)).moments)), state
+
+    def n_samples(self, batch_size):
+        return batch_size
+
+    capturable = False
 
 
 def random_machine(layers, seed=0, scale=0.7):
@@ -80,11 +84,10 @@ def test_gradient_is_that_of_the_bound(name, missing):
     if name == "gaussian" and missing:
         pytest.skip("Gaussian units need every number")
     model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
-    rng, learner = np.random.default_rng(0), Minibatch(free_phase=ExactPhase(), centred=False)
-    lessons = DeepLessons(learner, model.family, EpochRows(rows))
-    lessons.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
-    memory, filled = lessons.start(model, rng)
-    found = lessons.teach(model.parts, memory, filled, np.arange(rows.n_rows), rng).gradient
+    rng, estimator = np.random.default_rng(0), PhaseDifference(model.family, ExactPhase(), centred=False)
+    estimator.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
+    values, lacking = BatchRows(rows).with_missing(model.visible, np.arange(rows.n_rows), np.dtype(float))
+    found = estimator(model.parts, estimator.init(model, rows, rng), values, rng, lacking).vector
     truth = finite_differences(lambda theta: mean_bound(model.replace(theta), rows), model.theta)
     np.testing.assert_allclose(found, truth, atol=2e-7)
 
@@ -95,7 +98,7 @@ def test_centred_gradient_is_the_gradient_in_centred_coordinates():
     widths = [layer.width for layer in model.layers]
     data, free = ([rng.random((n, width)) for width in widths] for n in (5, 7))
     offsets = [rng.random(width) for width in widths]
-    plain = GradientMaker()(data, free, None)[0]
+    plain = phase_difference(data, free, None)[0]
 
     def outwards(centred):
         biases, weights = model.family.split(centred)
@@ -106,7 +109,7 @@ def test_centred_gradient_is_the_gradient_in_centred_coordinates():
         return np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
 
     jacobian = np.column_stack([outwards(unit) for unit in np.eye(model.theta.size)])
-    centred = GradientMaker()(data, free, offsets)[0]
+    centred = phase_difference(data, free, offsets)[0]
     np.testing.assert_allclose(centred, jacobian @ (jacobian.T @ plain), atol=1e-12)
 
 
@@ -149,13 +152,13 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
     np.testing.assert_array_equal(done.model.theta, whole.model.theta)
 
 
-@pytest.mark.parametrize("free_phase", ["pcd", "cd"])
-def test_training_raises_the_exact_likelihood(free_phase):
+@pytest.mark.parametrize("phase", ["pcd", "cd"])
+def test_training_raises_the_exact_likelihood(phase):
     rows = digits_like(n_rows=300)
     rng = np.random.default_rng(1)
     layers = [BinaryUnits(8), BinaryUnits(4), BinaryUnits(3)]
     start = stack(layers).replace(0.05 * rng.standard_normal(stack(layers).theta.size))
-    learner = Minibatch(max_iter=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
+    learner = Minibatch(max_iter=60, learning_rate=0.2, batch_size=20, negative_phase=phase)
     values = rows.states.astype(float)
 
     def likelihood(model):
@@ -168,7 +171,7 @@ def test_training_raises_the_exact_likelihood(free_phase):
 
 
 def test_weights_of_rows_stand_for_repeated_rows():
-    rows = EpochRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
+    rows = BatchRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
     seen = rows.states(rows.data.draws(np.random.default_rng(0)), np.empty(0)).ravel()
     assert sorted(seen) == [0, 0, 2, 2, 2]
 
@@ -197,17 +200,17 @@ def test_single_precision_stays_single():
 
 
 def test_mistakes_are_named():
-    rows, rng = digits_like(), np.random.default_rng(0)
+    rows = digits_like()
     model = stack([BinaryUnits(7), BinaryUnits(4)])
     with pytest.raises(DataError, match="7 visible units but the rows have 8"):
-        Minibatch().init(model, rows, rng)
+        Minibatch().bind(model, rows)
     with pytest.raises(ArgumentError, match="momentum=1 must be"):
         Minibatch(momentum=1)
     with pytest.raises(ArgumentError, match="schedule='fast' must be"):
         Minibatch(schedule="fast")
-    with pytest.raises(ArgumentError, match="free_phase=3 must be"):
-        Minibatch(free_phase=3)
+    with pytest.raises(ArgumentError, match="negative_phase=3 must be"):
+        Minibatch(negative_phase=3)
     with pytest.raises(ArgumentError, match="learning_rate=0 must be above 0"):
         Minibatch(learning_rate=0)
     with pytest.raises(ArgumentError, match="directed layers of a belief network"):
-        Minibatch().init(network([BinaryUnits(8), BinaryUnits(4)]), rows, rng)
+        Minibatch().bind(network([BinaryUnits(8), BinaryUnits(4)]), rows)

@@ -1,4 +1,4 @@
-"""What every registered free phase of a restricted machine promises."""
+"""What every registered negative phase of a restricted machine promises."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
+from gibbsian.expectations.layer_chains import NEGATIVE_PHASES, LayerExpectation, LayerMoments, LayerPoint
 from gibbsian.inference import exact
 from gibbsian.learning import Minibatch
-from gibbsian.sampling.layer_paths import IndependentUnits
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     Machine,
@@ -33,14 +32,14 @@ BURN_IN = 20
 N_RUNS = 16
 
 
-@pytest.fixture(params=FREE_PHASES.names())
+@pytest.fixture(params=NEGATIVE_PHASES.names())
 def name(request) -> str:
     return request.param
 
 
 @pytest.fixture
-def phase(name) -> FreePhase:
-    return FREE_PHASES.create(name)
+def phase(name) -> LayerExpectation:
+    return NEGATIVE_PHASES.create(name)
 
 
 @pytest.fixture(params=KINDS)
@@ -54,16 +53,15 @@ def rows_of(model: Machine, n_rows: int, rng: np.random.Generator) -> Dataset:
     return data_rows(exact(model).sample(n_rows, rng))
 
 
-def flat(model: Machine, found: list[np.ndarray] | FreeMoments) -> np.ndarray:
+def flat(model: Machine, found: list[np.ndarray] | LayerMoments) -> np.ndarray:
     """Samples or moments as moments, in the layout of theta."""
-    if isinstance(found, FreeMoments):
+    if isinstance(found, LayerMoments):
         return np.concatenate([part.ravel() for some in found for part in some])
     return model.family.statistics_of(found)
 
 
-def begun(phase: FreePhase, model: Machine, rng: np.random.Generator) -> object:
-    rows = rows_of(model, 100, rng)
-    return phase.init(model, lambda: IndependentUnits.of_data(model, rows), rng)
+def begun(phase: LayerExpectation, model: Machine, rng: np.random.Generator) -> object:
+    return phase.init(model, [np.zeros(layer.width) for layer in model.family.layers], rng)
 
 
 def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -72,11 +70,11 @@ def fields_at(model: Machine, n_rows: int, rng: np.random.Generator) -> list[np.
     return [model.family.fields(model.parts, 1, [values, None])]
 
 
-def call(phase: FreePhase, model: Machine, state: object, fields: list[np.ndarray], rng: np.random.Generator):
-    return phase(model.family, model.parts, state, fields, rng)
+def call(phase: LayerExpectation, model: Machine, state: object, fields: list[np.ndarray], rng: np.random.Generator):
+    return phase(LayerPoint(model.family, model.parts, fields), state, rng)
 
 
-def run(phase: FreePhase, model: Machine, seed: int, n_calls: int) -> tuple[np.ndarray, object]:
+def run(phase: LayerExpectation, model: Machine, seed: int, n_calls: int) -> tuple[np.ndarray, object]:
     """The moments after some minibatches at rows that have the model's law, and the state."""
     rng = np.random.default_rng(seed)
     state = begun(phase, model, rng)
@@ -86,7 +84,7 @@ def run(phase: FreePhase, model: Machine, seed: int, n_calls: int) -> tuple[np.n
 
 
 def test_follows_the_protocol(phase, model):
-    assert isinstance(phase, FreePhase)
+    assert isinstance(phase, LayerExpectation)
     moments, state = run(phase, model, 0, 1)
     assert moments.shape == (4 + 3 + 12,)
     rng = np.random.default_rng(1)
@@ -160,17 +158,17 @@ def ascended(start: Machine, rows: Dataset) -> Machine:
 def test_learning_comes_near_to_exact_ascent(name, lesson):
     start, rows = lesson
     rate = 1.0 if start.visible.kind == "binary" else 0.3  # the same machine in 0/1 has weights four times as large
-    learner = Minibatch(max_iter=40, learning_rate=rate, batch_size=50, free_phase=name)
+    learner = Minibatch(max_iter=40, learning_rate=rate, batch_size=50, negative_phase=name)
     learned = trained(learner, start, rows, np.random.default_rng(0)).model
     begun, reached, best = (mean_likelihood(m, rows) for m in (start, learned, ascended(start, rows)))
     assert best > begun + 0.2
-    share = 0.97 if FREE_PHASES.trait(name, "consistent", True) else 0.5
+    share = 0.97 if NEGATIVE_PHASES.trait(name, "consistent", True) else 0.5
     assert reached > begun + share * (best - begun)
 
 
 def test_learning_keeps_single_precision(name, lesson):
     start, rows = lesson
-    learner = Minibatch(max_iter=2, learning_rate=0.2, free_phase=name, dtype="float32")
+    learner = Minibatch(max_iter=2, learning_rate=0.2, negative_phase=name, dtype="float32")
     learned = trained(learner, start, rows, np.random.default_rng(0)).model
     assert learned.theta.dtype == np.float32
     assert mean_likelihood(learned, rows) > mean_likelihood(start, rows)
