@@ -14,7 +14,7 @@ from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.graphs import Graph
+from gibbsian.errors import ArgumentError
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
@@ -166,7 +166,7 @@ class VariablePath(Path):
 
 
 def variable_path(
-    model: Model[Any], base: str | IndependentVariables | Dataset = "biases"
+    model: Model[Any], base: str | IndependentVariables | Dataset = "biases", marginalise: bool = False
 ) -> VariablePath:
     """Return the path of inverse temperatures from independent variables to a model.
 
@@ -187,6 +187,8 @@ def variable_path(
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
+    if marginalise:
+        raise ArgumentError("pairwise annealing sums out nothing any more", "leave `marginalise` out")
     summed = np.zeros(model.n_variables, bool)
     independent = as_independent(base, model)
     path = _spin_path if is_ising(model.family) else _table_path
