@@ -89,7 +89,8 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 def _moment_errors(model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the error of the visible means of chains that start at random, after some alternations of both layers."""
-    kernel, chains = visible_chains(model, rng.random((N_CHAINS, SIDE**2)) < 0.5, Key.of(rng))
+    rows = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(np.int8)
+    kernel, chains = visible_chains(model, rows, Key.of(rng))
     errors = []
     for steps in np.diff(ALTERNATIONS, prepend=0):
         chains, _ = kernel.step(model.theta, chains, int(steps))
