@@ -42,13 +42,13 @@ def test_forward_and_reverse_bracket_the_exact_log_partition(name, summed):
     model = MACHINES[name](np.random.default_rng(7))
     engine = exact(model)
     truth = engine.log_partition
-    # errors of few walkers are skewed, and z-scores with them
-    annealing, path = Annealing(200, 150), layer_path(model, summed=summed, random_state=0)
+    # with few temperatures a rare walker holds much weight, which skews errors and z-scores
+    annealing, path = Annealing(60, 600), layer_path(model, summed=summed, random_state=0)
     inside = 0
     z: dict[bool, list[float]] = {False: [], True: []}
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
-        runs = annealing.forward(path, rng), annealing.reverse(path, engine.sample(200, rng), rng)
+        runs = annealing.forward(path, rng), annealing.reverse(path, engine.sample(60, rng), rng)
         interval = LogPartitionInterval(*runs, "exact draws")
         inside += interval.lower <= truth <= interval.upper
         for run in runs:
