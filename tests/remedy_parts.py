@@ -569,6 +569,47 @@ SAMPLERS = [
         says="(3,) or (n_chains, 3)",
     ),
     swap(
+        "a mask of other chains",
+        lambda mask: gb.sampling.Gibbs().bind(SPINS.family, mask).init(2, Key.of(0), np.ones((2, 3), int)),
+        np.zeros((3, 3), bool),
+        np.zeros((2, 3), bool),
+        says="one for each chain",
+    ),
+    swap(
+        "chains of another mask",
+        lambda mask: (
+            gb.sampling.Gibbs()
+            .bind(SPINS.family, mask)
+            .step(SPINS.theta, gb.sampling.Gibbs().bind(SPINS.family).init(2, Key.of(0)))
+        ),
+        np.zeros((3, 3), bool),
+        np.zeros((2, 3), bool),
+        says="bind another mask",
+    ),
+    swap(
+        "single units of a layer",
+        lambda transition: gb.sampling.kernel_for(LAYERS.family, transition),
+        "random-scan",
+        "gibbs",
+        says="'gibbs'",
+    ),
+    swap(
+        "single updates of layers",
+        lambda how: gb.sampling.kernel_for(LAYERS.family).step(
+            LAYERS.theta, gb.sampling.kernel_for(LAYERS.family).init(2, Key.of(0)), **how
+        ),
+        {"n_updates": 3},
+        {"n_sweeps": 3},
+        says="n_sweeps=",
+    ),
+    swap(
+        "rows for other chains of layers",
+        lambda rows: gb.sampling.draw_layers(LAYERS, 2, 0, n_chains=2, burn_in=1, states=rows),
+        np.ones((3, 3), int),
+        np.ones((2, 3), int),
+        says="each of 2 chains",
+    ),
+    swap(
         "states of other chains",
         lambda states: gb.sampling.Gibbs().bind(SPINS.family).init(2, Key.of(0), states),
         np.ones((3, 3), int),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -186,13 +187,19 @@ class GibbsKernel:
         info = TransitionInfo(float(changes / max(1.0, n_free)), n_sweeps)
         return Chains(states, streams, chains.n_sweeps + n_sweeps), info
 
+    @cached_property
+    def by_colour(self) -> Integers:
+        """The sites in the order of the graph's colours."""
+        return self.sites[np.argsort(self.family.graph.colouring[self.sites], kind="stable")]
+
     def _visits(self, n_sweeps: int, n_updates: int | None, reverse: bool) -> list[Visits]:
-        sites, block_size = self.sites, self.scan.block_size
+        sites: Integers = self.sites
+        block_size = self.scan.block_size
         if self.scan.random_scan:
             n_picks = sites.size if n_updates is None else n_updates
             return [Visits(sites, self.held, n_picks, n_sweeps if n_updates is None else 1)]
         if block_size:
-            sites = sites[np.argsort(self.family.graph.colouring[sites], kind="stable")]
+            sites = self.by_colour
         sites = sites[::-1].copy() if reverse else sites
         if n_updates is None:
             return [Visits(sites, self.held, 0, n_sweeps, block_size, reverse)]

@@ -46,6 +46,7 @@ class SpinSweep:
     def __init__(self, family: PairwiseFamily):
         self.graph = family.graph
         self.system = OnceATheta(partial(SpinSystem, family))
+        self.plans: dict[tuple[int, int, bool], ColourPlan] = {}
 
     def __call__(self, theta: Floats, states: States, streams: Words, visits: Visits) -> int:
         """Sweep chains of codes in place."""
@@ -65,7 +66,11 @@ class SpinSweep:
                 return one_by_one
             if twins is None or dense:
                 return grouped
-        return by_colour  # on a device sparse graphs too: no other order lets a card do many sites at once
+        # on a device sparse graphs too: no other order lets a card do many sites at once
+        key = visits.sites.size, visits.block_size or ChromaticGibbs.block_size, visits.reverse
+        if key not in self.plans:  # the kernel's own sites, or the first of them
+            self.plans[key] = colour_plan(self.graph, np.sort(visits.sites).tobytes(), *key[1:])
+        return partial(by_colour, self.plans[key])
 
 
 class SpinSystem:
@@ -249,10 +254,8 @@ def _stencil(colours: Integers, indptr: Integers, heads: Integers) -> tuple[kern
     return kernels.Stencil(np.array(pointers), np.concatenate(offsets), np.concatenate(starts), total), slots
 
 
-def by_colour(system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:
+def by_colour(plan: ColourPlan, system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:
     """Sweep colour by colour: along the rows of a CSR graph, by the distances of neighbours, or on a device."""
-    block_size = visits.block_size or ChromaticGibbs.block_size
-    plan = colour_plan(system.graph, np.sort(visits.sites).tobytes(), block_size, visits.reverse)
     ordered = visits._replace(held=None if visits.held is None else visits.held.take(plan.order, axis=1))
     states = spins.take(plan.order, axis=1)
     kernel = by_rows if plan.stencil is None else by_distances

@@ -50,6 +50,14 @@ class Ratios(NamedTuple):
     up, down : ndarray of shape (n_betas - 1, n_rounds, n_chains)
         How much larger the log-weight of each state would be at its upper neighbour's temperature, and of the upper
         neighbour's state at the lower temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.sampling import Ratios
+    >>> up, down = np.full((1, 2, 3), 0.5), np.full((1, 2, 3), -0.5 - np.log(2.0))
+    >>> Ratios(up, down).acceptance
+    array([0.5])
     """
 
     up: Floats
