@@ -25,6 +25,7 @@ import gpu_layers
 import peer_works
 from gibbsian.backends.device import Device, on_device
 from gibbsian.backends.torch import gibbs, span, triton_gibbs, triton_span, vectors
+from gibbsian.backends.torch import gibbs as torch_gibbs
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learning import as_learner, run
 from gibbsian.learning.bound_mixtures import bound
@@ -32,7 +33,6 @@ from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.rng import chain_streams
-from gibbsian.backends.torch import gibbs as torch_gibbs
 from gibbsian.sampling.spins import SpinSystem, colour_plan
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -290,16 +290,19 @@ class SpinWalk(CompiledWalk):
     """A walk of spins, whose exchanges are compiled too."""
 
     def _stretch(self, chains: Chains, betas: Floats) -> tuple[Chains, Floats]:
-        sparse = not self.graph.is_dense and self.graph.n_nodes >= LANES_FROM_SITES
-        if sparse and len(chains.states) >= LANES_FROM_CHAINS and here() is None:
+        if self._lanes_win and len(chains.states) >= LANES_FROM_CHAINS and here() is None:
             return Walk._stretch(self, chains, betas)
         return super()._stretch(chains, betas)
+
+    @property
+    def _lanes_win(self) -> bool:
+        return not self.graph.is_dense and self.graph.n_nodes >= LANES_FROM_SITES
 
     def exchange(
         self, ladder: Sequence[Chains], betas: Floats, numbers: range, key: Key, n_sweeps: int
     ) -> tuple[list[Chains], Ratios]:
         """Do what `exchange` does, in rounds with these numbers."""
-        if here() is not None:
+        if here() is not None or (self._lanes_win and len(ladder[0].states) >= kernels.GROUP):
             return super().exchange(ladder, betas, numbers, key, n_sweeps)
         streams = np.stack([each.streams for each in ladder])
         spins: Codes = 2 * np.stack([each.states.astype(np.int8) for each in ladder]) - 1
