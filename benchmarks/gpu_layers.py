@@ -65,8 +65,8 @@ def annealing_ratio(n_betas: int = 10_000, n_walkers: int = 1000) -> float:
 
     path = layer_path(machine(), "biases")
     with on_device("cuda"):
-        Annealing(n_walkers, 1000).forward(path, rng=0)
-        seconds = best_of(lambda: Annealing(n_walkers, n_betas).forward(path, rng=0), 2)
+        Annealing(n_walkers, 1000).forward(path, 0)
+        seconds = best_of(lambda: Annealing(n_walkers, n_betas).forward(path, 0), 2)
         values, weights = (
             torch.rand(n_walkers, N_VISIBLE, device="cuda"),
             torch.rand(N_VISIBLE, N_HIDDEN, device="cuda"),

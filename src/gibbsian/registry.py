@@ -104,7 +104,7 @@ class Registry:
         >>> import gibbsian as gb
         >>> from gibbsian.sampling.base import SWEEPS
         >>> SWEEPS.of(gb.PairwiseFamily(gb.graphs.complete(2))).__name__
-        'spin_sweeps'
+        'spin_kernel'
         """
         if name := self.name_for(family):
             return self.factory(name)

@@ -19,7 +19,8 @@ from gibbsian.graphs import from_edges, grid
 from gibbsian.learning import MomentMatching, run
 from gibbsian.learning.optimizers import Adam, Decay, Tied
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.sampling import Gibbs
+from gibbsian.rng import Key
+from gibbsian.sampling import kernel_for
 from gibbsian.sampling.cooling import annealed, cooled_states
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
@@ -96,12 +97,14 @@ def marginal_modes(model: Model[PairwiseFamily], rng: np.random.Generator) -> np
 
 def joint_mode(model: Model[PairwiseFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the likeliest image (MAP) that chains reach as the temperature falls."""
-    return annealed(lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, rng), model.log_weights)[0]
+    key = Key.of(rng)
+    return annealed(lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, key), model.log_weights)[0]
 
 
 def _trial(rng: np.random.Generator) -> Trial:
     field_free = PairwiseFamily.model(LATTICE, None, np.full(LATTICE.n_edges, SMOOTHNESS))
-    drawn = Gibbs().step(field_free, Gibbs().init(field_free, N_IMAGES, rng), 2000)[0].states
+    kernel = kernel_for(field_free.family)
+    drawn = kernel.step(field_free.theta, kernel.init(N_IMAGES, Key.of(rng)), 2000)[0].states
     return stacked(_restored(truths, rng) for truths in (drawn, by_hand()[None]))
 
 

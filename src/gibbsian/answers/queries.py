@@ -182,9 +182,9 @@ class Queries:
                 return exact(model).sample(n_samples, self.rng)[:, None]
             except TooExpensiveError:
                 pass
-        sampler = "gibbs" if self.method == "auto" else self.method
+        transition = "gibbs" if self.method == "auto" else self.method
         n_chains = int(np.clip(math.sqrt(n_samples), 2, N_CHAINS))  # errors need chains, R-hat needs draws of each
-        codes = draw(model, n_samples, self.rng, sampler=sampler, n_chains=n_chains, burn_in=BURN_IN)
+        codes = draw(model, n_samples, self.rng, transition, n_chains=n_chains, burn_in=BURN_IN)
         energies = model.energy(codes.reshape(-1, model.n_variables)).reshape(codes.shape[:2])
         shown = codes[..., list(watched)]
         with np.errstate(invalid="ignore"):  # of what never changes

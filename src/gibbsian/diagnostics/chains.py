@@ -121,7 +121,7 @@ def chain_report(model: Model[F], draws: States) -> ChainReport:
     --------
     >>> import gibbsian as gb
     >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
-    >>> report = gb.diagnostics.chain_report(model, gb.sampling.draw(model, 4000, rng=0))
+    >>> report = gb.diagnostics.chain_report(model, gb.sampling.draw(model, 4000, random_state=0))
     >>> report.is_good()
     True
     """

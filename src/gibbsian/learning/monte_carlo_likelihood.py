@@ -38,9 +38,9 @@ from gibbsian.learning.run import run
 from gibbsian.learning.trained import mixed_states
 from gibbsian.models import Model
 from gibbsian.models.conditionals.base import STATES_AT_ONCE
+from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
-from gibbsian.sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.

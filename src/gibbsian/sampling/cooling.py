@@ -2,47 +2,53 @@
 
 A chain starts hot at random and cools on a geometric ladder, from where all variables are free to where the weakest is
 held; then single changes are made while they gain. Half of the chains of spins stay at temperatures that they exchange
-(parallel tempering), and end at the best state that they have seen. Chains start anew, and cool more slowly, until
-several of them end at the same largest log-weight.
+(parallel tempering), and end at the best state that they have seen. Both are walks on the path from uniform variables,
+beyond the model. Chains start anew, and cool more slowly, until several of them end at the same largest log-weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from gibbsian.backends.numba.cooling import cool, temper
+from gibbsian.arrays import Codes, Floats, Integers, States
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.ising import is_ising
-from gibbsian.rng import chain_streams
-from gibbsian.sampling.variable_paths import variable_path
+from gibbsian.rng import Key
+from gibbsian.sampling.base import Chains
+from gibbsian.sampling.paths import variable_path
+from gibbsian.sampling.walks import Walk, bind_walk
 
 # Chains of a round and their sweeps; a round has twice the sweeps of the one before. So many chains are to agree.
 CHAINS, SWEEPS, ROUNDS, AGREEING = 32, 100, 5, 3
-# Share of the chains of spins that do not cool but exchange temperatures (parallel tempering), and the ends of these in
-# units of the spread of the field of the middle variable.
-TEMPERED, HIGHEST, LOWEST = 0.5, 0.7, 0.2
+# Share of the chains of spins that do not cool but exchange temperatures, in so many columns, of which the best state
+# counts; and the ends of their ladder in units of the spread of the field of the middle variable.
+TEMPERED, COLUMNS, HIGHEST, LOWEST = 0.5, 2, 0.7, 0.2
+# Rounds of exchanges between two looks for the best state.
+LOOK_EVERY = 4
 # Where log-weights are all that is known of rows: rounds, and how often the first one asks for them.
 ROW_ROUNDS, CALLS = 3, 2000
 # The ladder, in units of the spread of the field of the strongest variable (hot) and of the weakest (cold).
 HOT, COLD = 1.0, 0.1
+# A temperature at which only gains are accepted, in units of the lowest.
+FROZEN = 1e-6
 # A log-weight is as large as another up to this share of their size.
 SAME = 1e-10
 
-Weigh = Callable[[np.ndarray], np.ndarray]
+Weigh = Callable[[Codes], Floats]
+Cooled = Callable[[int, int], Codes]
 
 
 def annealed(
-    cooled: Callable[[int, int], np.ndarray], weigh: Weigh, n_chains: int | None = None, n_rounds: int = ROUNDS
-) -> tuple[np.ndarray, float, str]:
+    cooled: Cooled, weigh: Weigh, n_chains: int | None = None, n_rounds: int = ROUNDS
+) -> tuple[Codes, float, str]:
     """Return the best state of several rounds of chains, its log-weight, and how it was found in words.
 
     ``cooled(n_chains, n_sweeps)`` makes a round of chains and returns where they end.
     """
-    best, ends = np.empty(0), np.empty(0)
+    best, ends = np.empty(0, np.int8), np.empty(0)
     for number in range(n_rounds):
         states = cooled(n_chains or CHAINS, SWEEPS * 2**number)
         logs = weigh(states)
@@ -55,7 +61,7 @@ def annealed(
     return best, float(ends.max()), f"annealing, {agreeing} of {ends.size} chains"
 
 
-def ladder(spreads: np.ndarray, n_sweeps: int) -> np.ndarray:
+def ladder(spreads: Floats, n_sweeps: int) -> Floats:
     """Return falling temperatures for fields of these spreads."""
     spreads = spreads[spreads > 0]
     if not spreads.size:
@@ -63,61 +69,68 @@ def ladder(spreads: np.ndarray, n_sweeps: int) -> np.ndarray:
     return np.geomspace(HOT * spreads.max(), COLD * spreads.min(), n_sweeps)
 
 
-def rungs(spreads: np.ndarray, n_chains: int) -> np.ndarray:
-    """Return falling temperatures for chains that exchange them."""
-    middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 1.0
-    return np.geomspace(HIGHEST * middle, LOWEST * middle, n_chains)
+def cooled_states(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, key: Key) -> Codes:
+    """Return the codes at which chains of a model end when they are cooled."""
+    path, spreads, key = variable_path(model, "uniform"), field_spreads(model), key.fold("cooled", n_chains, n_sweeps)
+    walk, temperatures = bind_walk(path, path.kernel()), ladder(spreads, n_sweeps)
+    chains = path.start(n_chains, key)
+    n_tempered = int(TEMPERED * n_chains) if is_ising(model.family) else 0
+    cooled, _ = walk.anneal(chains.take(slice(n_tempered, n_chains)), 1.0 / temperatures)
+    states = cooled.states
+    if n_tempered > 1:
+        middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 1.0
+        betas = 1.0 / np.geomspace(HIGHEST * middle, LOWEST * middle, max(2, n_tempered // COLUMNS))
+        rungs = [chains.take(slice(k, k + COLUMNS)) for k in range(0, len(betas) * COLUMNS, COLUMNS)]
+        states = cast("States", np.vstack([states, best_seen(walk, rungs, betas, n_sweeps, key)]))
+    ends = Chains(states, chains.streams[: len(states)])
+    return frozen(walk, ends, 1.0 / (FROZEN * float(temperatures[-1])))
 
 
-def cooled_states(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
-    """Return where chains of a model end when they are cooled."""
-    return (_cooled_spins if is_ising(model.family) else _cooled_codes)(model, n_chains, n_sweeps, rng)
+def best_seen(walk: Walk, rungs: Sequence[Chains], betas: Floats, n_sweeps: int, key: Key) -> States:
+    """Return the best state that each column of chains has seen which exchange their temperatures."""
+    columns = np.arange(len(rungs[0].states))
+    best, best_logs = rungs[-1].states, np.full(len(columns), -np.inf)
+    for done in range(0, n_sweeps, LOOK_EVERY):
+        rungs, _ = walk.exchange(rungs, betas, range(done, done + LOOK_EVERY), key.fold("exchange", done), 1)
+        states = cast("States", np.stack([rung.states for rung in rungs]))
+        logs = walk.path.log_weights(states.reshape(-1, states.shape[2]), np.ones(1)).reshape(len(rungs), -1)
+        rung = logs.argmax(axis=0)
+        better = logs[rung, columns] > best_logs
+        best = cast("States", np.where(better[:, None], states[rung, columns], best))
+        best_logs = np.maximum(logs[rung, columns], best_logs)
+    return best
 
 
-def _cooled_spins(model: Model[Any], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
-    graph, biases, couplings, _ = model.family.ising(model.theta)
-    indptr, heads, edges = graph.csr
-    couplings = couplings[edges]
-    matrix = csr_array((couplings, heads, indptr), shape=(model.n_variables,) * 2)
-    tails = np.repeat(np.arange(model.n_variables), np.diff(indptr))
-    spreads = np.sqrt(biases**2 + np.bincount(tails, couplings**2, minlength=model.n_variables))
-    states = rng.choice(np.array([-1, 1], np.int8), (n_chains, model.n_variables))
-    streams, walked = chain_streams(rng, n_chains), (indptr, heads, 2.0 * couplings)
-    least_gain = SAME * float(spreads.max(initial=0.0))
-
-    def fields(spins: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(biases + (matrix @ spins.T.astype(np.float64)).T)
-
-    own, tempered = np.split(states, [n_chains - int(TEMPERED * n_chains)])
-    cool(own, streams[: len(own)], fields(own), ladder(spreads, n_sweeps), least_gain, *walked)
-    if len(tempered) > 1:
-        around = fields(tempered)
-        logs = np.einsum("ci,ci->c", tempered, around + biases) / 2.0
-        temper(tempered, streams[len(own) :], around, logs, rungs(spreads, len(tempered)), n_sweeps, *walked)
-        cool(tempered, streams[len(own) :], fields(tempered), np.empty(0), least_gain, *walked)
-    return (states > 0).view(np.int8)
+def frozen(walk: Walk, chains: Chains, beta: float) -> Codes:
+    """Return where sweeps end that change single variables while that gains."""
+    while True:
+        logs = walk.path.log_weights(chains.states, np.ones(1))[0]
+        after, _ = walk.anneal(chains, np.full(2, beta))
+        gains = walk.path.log_weights(after.states, np.ones(1))[0] - logs
+        if not (gains > SAME * (1.0 + np.abs(logs))).any():
+            return np.asarray(chains.states, np.int8)
+        chains = after
 
 
-def _cooled_codes(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
-    """Walk along the path of inverse temperatures beyond the model; at its end so cold that changes only gain."""
+def field_spreads(model: Model[DiscreteFamily]) -> Floats:
+    """Return how much the field of each variable varies when all are random."""
+    if is_ising(model.family):
+        graph, fields, couplings, _ = model.family.ising(model.theta)
+        return np.sqrt(fields**2 + np.bincount(graph.edges.ravel(), np.repeat(couplings**2, 2), minlength=len(fields)))
     squares = np.zeros(model.n_variables)
     for factor in model.family.factors(model.theta).factors:
         squares[list(factor.nodes)] += (np.ptp(factor.table) / 2.0) ** 2
-    temperatures = ladder(np.sqrt(squares), n_sweeps)
-    freezing = np.full(2 + n_sweeps // 4, temperatures[-1] * 1e-6)
-    path = variable_path(model, "uniform")
-    walkers = path.from_base(n_chains, rng)
-    path.walk(walkers, 1.0 / np.concatenate([temperatures, freezing]))
-    return path.states_of(walkers)
+    return np.sqrt(squares)
 
 
-def cooled_rows(weigh: Weigh, sizes: np.ndarray, rng: np.random.Generator, starts: Any = ()) -> Callable[..., Any]:
+def cooled_rows(weigh: Weigh, sizes: Integers, key: Key, starts: Sequence[Codes] = ()) -> Cooled:
     """Return rounds of chains over codes of which nothing is known but their log-weights; some begin cold at `starts`.
 
     Many variables get fewer sweeps, because each visit asks for the log-weights.
     """
 
-    def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
+    def cooled(n_chains: int, n_sweeps: int) -> Codes:
+        rng = key.fold("cooled", n_chains, n_sweeps).generator()
         codes = (rng.random((n_chains, sizes.size)) * sizes).astype(np.int8)
         logs = weigh(codes)
         n_sweeps = max(2, min(n_sweeps, CALLS * n_sweeps // (SWEEPS * sizes.size)))
@@ -133,7 +146,7 @@ def cooled_rows(weigh: Weigh, sizes: np.ndarray, rng: np.random.Generator, start
     return cooled
 
 
-def _sweep(weigh: Weigh, codes: np.ndarray, logs: np.ndarray, sizes: np.ndarray, least: np.ndarray) -> bool:
+def _sweep(weigh: Weigh, codes: Codes, logs: Floats, sizes: Integers, least: Floats) -> bool:
     """Offer every chain every change of one variable in turn, to be made where it gains more than a least number."""
     changed = False
     for i, size in enumerate(sizes.tolist()):

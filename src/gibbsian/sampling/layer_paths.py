@@ -9,25 +9,33 @@ less than those of both. The sides are the even and the odd layers (Salakhutdino
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Floats, Integers, Slice, States, Tensor
 from gibbsian.backends.device import layer_kernels, library_of, twin
+from gibbsian.backends.threads import map_ordered
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.models.base import Family, Model, StackParts, Units
+from gibbsian.inference.layer_sums import LayerSumAnswers
+from gibbsian.models.base import Layered, Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily, top_of
-from gibbsian.models.layers.units import codes_of, idle_means, mean_values, refused, spread
+from gibbsian.models.layers.units import idle_means, mean_values, refused, spread
+from gibbsian.progress import counted
 from gibbsian.resources import require_memory, spans
-from gibbsian.rng import RandomState, as_generator
-from gibbsian.sampling.block_gibbs import BlockGibbs
-from gibbsian.sampling.paths import Groups, SteppedPath
+from gibbsian.rng import Key, RandomState, Words
+from gibbsian.sampling.base import Chains, Kernel
+from gibbsian.sampling.layers import RowStreams, decoded, encoded, seed_of
+from gibbsian.sampling.paths import Path
+from gibbsian.sampling.walks import STRETCH, WALKS, Ratios, Walk, uniform_logs
+
+L = TypeVar("L", bound=Layered)
 
 # Base rates are moved this far towards those of units without fields: what the data never show the model may.
 SHRINKAGE = 0.01
@@ -37,115 +45,119 @@ RATE_ROWS = 4096
 RATE_WALKERS, RATE_STEPS = 100, 100
 # The odd layers and the even ones, by the lowest of each.
 SIDES = ("visible", "hidden")
+# Rows of a matrix are moved in this many groups, of this many at least, whatever the number of threads.
+MAX_GROUPS, MIN_WALKERS = 16, 25
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentUnits:
-    """Fields of all layers when the units are independent: where paths begin.
+class LayerPath(Path):
+    """The path from independent units to a machine in layers.
 
     Parameters
     ----------
-    fields : tuple of ndarray
-        Fields of each layer's columns.
+    model, family, knots, log_partition
+        As of `Path`; the family is a stack, of a belief network the machine at the top.
+    summed : {0, 1}
+        The side that is summed out of all weights: 0 for the even layers, 1 for the odd ones.
     """
 
-    fields: tuple[np.ndarray, ...]
+    summed: int = 1
 
-    @classmethod
-    def from_values(
-        cls, stack: Model[StackFamily], even: Sequence[np.ndarray], shares: np.ndarray | None = None
-    ) -> IndependentUnits:
-        """Take the base rates of rows of values of the even layers, and of the odd ones given them."""
-        family = stack.family
-        shares = np.full(len(even[0]), 1.0 / len(even[0])) if shares is None else shares
-        values = family.means_of_side(stack.parts, 1, family.spread_side(0, even))
-        means = (shares @ np.asarray(part, np.float64) for part in values)
-        return cls(tuple(_fields(layer, mean) for layer, mean in zip(family.layers, means, strict=True)))
+    @property
+    def stack(self) -> StackFamily:
+        """The layers."""
+        return cast("StackFamily", self.family)
 
-    @classmethod
-    def of_data(cls, stack: Model[StackFamily], data: Dataset) -> IndependentUnits:
-        """Take the base rates of data, of a machine of two layers."""
-        some = np.linspace(0, len(data.weights) - 1, min(len(data.weights), RATE_ROWS)).astype(np.int64)
-        shares = data.weights[some] / data.weights[some].sum()
-        return cls.from_values(stack, [filled_values(stack.family.layers[0], data, some)], shares)
+    @property
+    def max_beta(self) -> float:  # type: ignore[override]
+        """The machine itself where units are real numbers: beyond it these may have no distribution."""
+        return 1.0 if self.family.variables.real else 4.0
 
-    @classmethod
-    def of_chains(cls, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
-        """Take the base rates where walkers end that are annealed from units without fields: in many modes.
+    @cached_property
+    def units(self) -> PathUnits:
+        """The layers along the path, with two knots and no weights at the first."""
+        base, end = (self.stack.split(theta) for theta in self.knots)
+        return PathUnits(self.stack, end, base.biases, 1 - self.summed)
 
-        Chains from the visible biases would stay in the one mode that these lead to.
-        """
-        family, generator = stack.family, as_generator(rng)
-        path = LayerPath(stack, stack, cls.uniform(stack))
-        walkers = path.from_base(RATE_WALKERS, generator)
-        path.walk(walkers, np.linspace(0.0, 1.0, RATE_STEPS + 1))
-        ends = path.units.split(np.concatenate(walkers.values), 0)
-        drawn = family.draw_side(stack.parts, 1, family.spread_side(0, ends), generator)
-        return cls.from_values(stack, family.means_of_side(stack.parts, 0, drawn)[::2])
+    def log_weights(self, states: States, betas: Floats) -> Floats:
+        """Return the log-weight of each state at some inverse temperatures, one side summed out."""
+        family, values, side = self.stack, encoded(self.stack, states), 1 - self.summed
+        thetas = (self.theta(beta) for beta in betas.tolist())
+        return np.array([family.log_weights_of_side(family.split(theta), side, values) for theta in thetas])
 
-    @classmethod
-    def biases(cls, stack: Model[StackFamily]) -> IndependentUnits:
-        """Take the fields of the even layers when odd ones have none, which have none themselves."""
-        family = stack.family
-        idle = [idle_means(layer)[None] for layer in family.layers]
-        fields = [np.zeros(layer.width) for layer in family.layers]
-        for place in family.sides[0]:
-            fields[place] = family.fields(stack.parts, place, idle)[0].astype(np.float64)
-        return cls(tuple(fields))
+    def reverses(self, falling: bool) -> bool:
+        """Whether the even layers come first: the side that is summed out does, both ways."""
+        return self.summed == 0
 
-    @classmethod
-    def uniform(cls, stack: Model[StackFamily]) -> IndependentUnits:
-        """Take units without fields."""
-        return cls(tuple(np.zeros(layer.width) for layer in stack.family.layers))
+    def chains_at(self, rows: object, key: Key, name: str = "states") -> Chains:
+        """Put a chain at each row of all units, or of the even layers; the odd layers are then drawn given these."""
+        family, given = self.stack, np.asarray(rows)
+        layers = list(enumerate(family.layers))
+        n_all, n_even = len(family.variables), sum(layer.n_units for layer in family.layers[::2])
+        complete = given.ndim == 2 and given.shape[1] == n_all
+        if not complete and (given.ndim != 2 or given.shape[1] != n_even):
+            raise ArgumentError(f"{name} has shape {given.shape}", f"give rows of {n_even} visible units")
+        shown = layers if complete else layers[::2]
+        states = cast("States", np.zeros((len(given), n_all), np.float64 if family.variables.real else np.int8))
+        places = spans(layer.n_units for layer in family.layers)
+        for (place, layer), at in zip(shown, spans(layer.n_units for _, layer in shown), strict=True):
+            bad, allowed = refused(layer, given[:, at])
+            if bad.any():
+                row, unit = np.argwhere(bad)[0]
+                value = given[row, at][unit]
+                raise ArgumentError(f"{name} holds {value} for unit {at.start + unit}", f"units take {allowed}")
+            # probabilities of units go to the likelier value
+            states[:, places[place]] = given[:, at] if layer.variables.real else np.rint(given[:, at])
+        streams = key.chains(len(states))
+        if not complete:
+            parts = family.split(self.knots[-1])
+            values = family.draw_side(parts, 1, encoded(family, states), RowStreams.of(streams))
+            states = decoded(family, values)
+        return Chains(states, streams)
 
+    def rows_of(self, data: Dataset, numbers: Integers) -> States:
+        """Return some of the rows of data, which must be complete, and show all that walkers start at."""
+        if len(self.stack.layers) > 2 or self.stack != self.model.family:
+            raise ArgumentError("data show one layer only, not all that annealing back starts at", "start from chains")
+        data.require_complete("annealing from data")
+        return data.states[numbers]
 
-def _fields(layer: Units, means: np.ndarray) -> np.ndarray:
-    return np.asarray(layer.fields_of((1.0 - SHRINKAGE) * means + SHRINKAGE * idle_means(layer)), np.float64)
+    def exact_rows(self, n_rows: int, rng: np.random.Generator) -> States:
+        """Draw rows of all units exactly."""
+        answers = cast("LayerSumAnswers", exact(Model(self.stack, self.knots[-1])))
+        return decoded(self.stack, answers.sample_layers(n_rows, rng))
 
+    def rows(self, states: States) -> States:
+        """Return the states themselves: rows of all units of the stack."""
+        return states
 
-def filled_values(layer: Units, data: Dataset, numbers: np.ndarray) -> np.ndarray:
-    """Return the values of some states, with the mean of the column in missing cells: base rates stay as they are."""
-    states = data.states[numbers]
-    if data.missing is None:
-        return np.asarray(layer.encode(states), np.float64)
-    missing = data.missing[numbers]
-    values = layer.encode(np.where(missing, states.dtype.type(0), states))
-    return np.where(spread(layer, missing), mean_values(layer, data), values)
-
-
-def as_independent(base: object, stack: Model[StackFamily], rng: RandomState = None) -> IndependentUnits:
-    """Return the independent units of a name, of data, or as given."""
-    if isinstance(base, IndependentUnits):
-        widths = [layer.width for layer in stack.family.layers]
-        if [len(fields) for fields in base.fields] != widths:
-            raise ArgumentError(f"base has {[len(part) for part in base.fields]} fields", f"the machine has {widths}")
-        return base
-    if isinstance(base, Dataset):
-        return IndependentUnits.of_data(stack, base)
-    if isinstance(base, str) and base == "chains":
-        return IndependentUnits.of_chains(stack, rng)
-    if isinstance(base, str) and base in ("biases", "uniform"):
-        return IndependentUnits.biases(stack) if base == "biases" else IndependentUnits.uniform(stack)
-    raise ArgumentError(
-        "is not known", "use 'chains', 'biases', 'uniform', a Dataset or IndependentUnits", argument="base", value=base
-    )
+    def require_memory(self, n_chains: int) -> None:
+        """Raise unless so many walkers fit."""
+        columns = sum(layer.width for layer in self.stack.layers)
+        require_memory(
+            32.0 * n_chains * columns + 16.0 * self.knots.shape[1],
+            f"annealing {n_chains} walkers of {columns} columns",
+            "use fewer walkers",
+        )
 
 
-def layer_path(model: Model[Any], base: object = "chains", summed: str = "auto", rng: RandomState = None) -> LayerPath:
+def layer_path(
+    model: Model[L], base: object = "chains", summed: str = "auto", random_state: RandomState = None
+) -> LayerPath:
     """Return the path of inverse temperatures from independent units to a machine in layers.
 
     Parameters
     ----------
     model : Model of a Layered family
         The end; of a belief network the machine at the top.
-    base : str, Dataset or IndependentUnits, default "chains"
+    base : str, Dataset or ndarray, default "chains"
         The independent units at inverse temperature 0: those with the base rates of data, or of walkers annealed to
         the machine (``"chains"``), or with the visible biases and what idle hidden units add (``"biases"``), or without
-        fields (``"uniform"``).
+        fields (``"uniform"``), or with the given fields, one layer after the other.
     summed : {"auto", "hidden", "visible"}, default "auto"
         The side that is summed out analytically, the odd layers or the even ones: ``"auto"`` takes the hidden layer of
         a restricted machine, and of others the side with more columns.
-    rng : None, int or Generator
+    random_state : None, int or Generator
         Source of randomness for ``base="chains"``.
 
     Examples
@@ -153,8 +165,8 @@ def layer_path(model: Model[Any], base: object = "chains", summed: str = "auto",
     >>> import numpy as np, gibbsian as gb
     >>> weights = np.random.default_rng(0).normal(size=(8, 5))
     >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(8), gb.models.BinaryUnits(5))).build(weights=[weights])
-    >>> path = gb.sampling.layer_path(rbm, summed="visible", rng=0)
-    >>> run = gb.sampling.Annealing(betas=1000).forward(path, rng=1)
+    >>> path = gb.sampling.layer_path(rbm, summed="visible", random_state=0)
+    >>> run = gb.sampling.Annealing(betas=1000).forward(path, random_state=1)
     >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
@@ -165,7 +177,68 @@ def layer_path(model: Model[Any], base: object = "chains", summed: str = "auto",
         even, odd = (sum(stack.family.layers[place].width for place in side) for side in stack.family.sides)
         shows_all = stack.family == model.family and len(stack.family.layers) == 2
         summed = "visible" if not shows_all and even > odd else "hidden"
-    return LayerPath(model, stack, as_independent(base, stack, rng), summed)
+    return _path(model, stack, base_fields(stack, base, random_state), SIDES.index(summed))
+
+
+def _path(model: Model[L], stack: Model[StackFamily], fields: Floats, summed: int = 1) -> LayerPath:
+    start = np.zeros(stack.theta.size)
+    start[: fields.size] = fields  # biases of all layers come first
+    biases = zip(stack.family.layers, stack.family.split(start).biases, strict=True)
+    log_partition = sum(float(layer.log_normaliser(own[None])[0]) for layer, own in biases)
+    knots = np.stack([start, np.asarray(stack.theta, np.float64)])
+    return LayerPath(cast("Model[Layered]", model), stack.family, knots, log_partition, summed)
+
+
+# -- fields of the independent units at the beginning ------------------------------------------------------------------
+def base_fields(stack: Model[StackFamily], base: object, random_state: RandomState = None) -> Floats:
+    """Return the fields of independent units, one layer after the other (see `layer_path`)."""
+    family, width = stack.family, sum(layer.width for layer in stack.family.layers)
+    if isinstance(base, np.ndarray):
+        if base.shape != (width,):
+            raise ArgumentError(f"base has {base.size} fields", f"the machine has {width}")
+        return np.asarray(base, np.float64)
+    if isinstance(base, Dataset):
+        some = np.linspace(0, len(base.weights) - 1, min(len(base.weights), RATE_ROWS)).astype(np.int64)
+        shares = base.weights[some] / base.weights[some].sum()
+        return fields_of_values(stack, [filled_values(family.layers[0], base, some)], shares)
+    if isinstance(base, str) and base == "chains":
+        # annealed from units without fields they end in many modes; chains from the biases would stay in one
+        key, path = Key.of(random_state), _path(stack, stack, np.zeros(width))
+        walk = LayerWalk(path, path.kernel())
+        ends, _ = walk.anneal(path.start(RATE_WALKERS, key), np.linspace(0.0, 1.0, RATE_STEPS + 1))
+        values = family.means_of_side(stack.parts, 0, encoded(family, ends.states))
+        return fields_of_values(stack, values[::2])
+    if isinstance(base, str) and base in ("biases", "uniform"):
+        fields = [np.zeros(layer.width) for layer in family.layers]
+        idle = [idle_means(layer)[None] for layer in family.layers]
+        for place in family.sides[0] if base == "biases" else ():
+            fields[place] = family.fields(stack.parts, place, idle)[0].astype(np.float64)
+        return np.concatenate(fields)
+    raise ArgumentError(
+        "is not known", "use 'chains', 'biases', 'uniform', a Dataset or fields", argument="base", value=base
+    )
+
+
+def fields_of_values(stack: Model[StackFamily], even: Sequence[Floats], shares: Floats | None = None) -> Floats:
+    """Return the fields with the base rates of values of the even layers, and of the odd ones given them."""
+    family = stack.family
+    shares = np.full(len(even[0]), 1.0 / len(even[0])) if shares is None else shares
+    values = family.means_of_side(stack.parts, 1, family.spread_side(0, even))
+    fields = []
+    for layer, part in zip(family.layers, values, strict=True):
+        mean = (1.0 - SHRINKAGE) * (shares @ np.asarray(part, np.float64)) + SHRINKAGE * idle_means(layer)
+        fields.append(np.asarray(layer.fields_of(mean), np.float64))
+    return np.concatenate(fields)
+
+
+def filled_values(layer: Units, data: Dataset, numbers: Integers) -> Floats:
+    """Return the values of some states, with the mean of the column in missing cells: base rates stay as they are."""
+    states = data.states[numbers]
+    if data.missing is None:
+        return np.asarray(layer.encode(states), np.float64)
+    missing = data.missing[numbers]
+    values = layer.encode(np.where(missing, states.dtype.type(0), states))
+    return np.where(spread(layer, missing), mean_values(layer, data), values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +259,11 @@ class PathUnits:
 
     family: StackFamily
     parts: StackParts
-    base: Sequence[Any]
+    base: Sequence[Tensor]
     walked: int
 
     @cached_property
-    def columns(self) -> list[list[slice]]:
+    def columns(self) -> list[list[Slice]]:
         """The columns of each layer of both sides, side by side."""
         return [spans(self.family.layers[place].width for place in side) for side in self.family.sides]
 
@@ -198,20 +271,15 @@ class PathUnits:
         """Return the columns of each layer of a side."""
         return [columns[:, at] for at in self.columns[side]]
 
-    def offsets(self, place: int, beta: Tensor) -> Tensor:
+    def offsets(self, place: int, beta: Tensor | float) -> Tensor:
         """Return the fields of a layer before its neighbours' part."""
         return (1.0 - beta) * self.base[place] + beta * self.parts.biases[place]
 
-    def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw values of the independent units."""
-        places = self.family.sides[self.walked]
-        return _beside([self.family.layers[at].draw(np.tile(self.base[at], (n_rows, 1)), rng) for at in places])
-
-    def features(self, x: Tensor) -> Any:
+    def features(self, x: Tensor) -> Tensor:
         """Return the inputs of the side that is summed out."""
         return self._inputs(1 - self.walked, self.split(x, self.walked))
 
-    def log_weights(self, x: Tensor, features: Tensor, place: Any) -> Any:
+    def log_weights(self, x: Tensor, features: Tensor, place: Tensor | float) -> Tensor:
         """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
         family, summed = self.family, 1 - self.walked
         total = layer_kernels(x).dot(x, _beside([self.offsets(at, place) for at in family.sides[self.walked]]))
@@ -219,7 +287,7 @@ class PathUnits:
             total = total + family.layers[at].log_normaliser(self.offsets(at, place) + place * own)
         return total
 
-    def add_growth(self, sums: Any, x: Tensor, features: Tensor, ends: tuple[Any, Any]) -> None:
+    def add_growth(self, sums: Tensor, x: Tensor, features: Tensor, ends: tuple[Tensor, Tensor]) -> None:
         """Add to the sums of rows by how much their log-weights grow from one inverse temperature to another."""
         layers, kernels = self.family.layers, layer_kernels(x)
         if len(layers) == 2 and kernels.grows(layers[1 - self.walked], x):
@@ -231,16 +299,17 @@ class PathUnits:
         sums += self.log_weights(x, features, after)
         sums -= self.log_weights(x, features, before)
 
-    def step(self, features: Tensor, place: Any, rng: np.random.Generator) -> Any:
+    def step(self, features: Tensor, place: Tensor | float, rng: np.random.Generator) -> Tensor:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
-        summed = self._draw(1 - self.walked, features, place, rng)
-        return self._draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), place, rng)
+        summed = self.draw(1 - self.walked, features, place, rng)
+        return self.draw(self.walked, self._inputs(self.walked, self.split(summed, 1 - self.walked)), place, rng)
 
     def _inputs(self, side: int, others: list[Tensor]) -> Tensor:
         values = self.family.spread_side(1 - side, others)
         return _beside([self.family.fields(self.parts, place, values, bias=False) for place in self.family.sides[side]])
 
-    def _draw(self, side: int, inputs: Tensor, beta: Tensor, rng: np.random.Generator) -> Tensor:
+    def draw(self, side: int, inputs: Tensor, beta: Tensor | float, rng: np.random.Generator) -> Tensor:
+        """Draw one side given its inputs, at an inverse temperature."""
         layers, draw = self.family.layers, layer_kernels(inputs).draw_along
         each = zip(self.family.sides[side], self.split(inputs, side), strict=True)
         biases = self.parts.biases
@@ -251,144 +320,118 @@ def _beside(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else library_of(parts[0]).concatenate(parts, -1)
 
 
-@dataclass(frozen=True, eq=False)
-class LayerPath(SteppedPath):
-    """The path from independent units to a machine in layers.
+# -- walks ------------------------------------------------------------------------------------------------------------
+class Rows(NamedTuple):
+    """Walkers: values of the side that is walked, what the other side's fields need to know of them, and streams."""
 
-    Parameters
-    ----------
-    model : Model of a Layered family
-        The end.
-    stack : Model of a StackFamily
-        The model, or the machine at the top of a belief network. States of the path are those of its even layers.
-    base : IndependentUnits
-        The beginning.
-    summed : {"hidden", "visible"}
-        The side that is summed out; walkers have values of the other.
+    values: Floats
+    inputs: Floats
+    streams: Words
+
+
+@WALKS.register("stack")
+class LayerWalk(Walk):
+    """A walk of rows of a matrix, in groups on threads or all as one on a device.
+
+    A step hands the inputs of the side that is summed out on to the weights: they share one product.
     """
 
-    model: Model[Family]
-    stack: Model[StackFamily]
-    base: IndependentUnits
-    summed: str = "hidden"
+    def __init__(self, path: LayerPath, kernel: Kernel):
+        super().__init__(path, kernel)
+        self.units, self.family, self.walked = path.units, path.stack, 1 - path.summed
 
-    # -- weights and steps --------------------------------------------------------------------------------------------
-    @cached_property
-    def units(self) -> PathUnits:
-        """The layers along the path, in float64."""
-        parts = StackParts(*([np.asarray(part, np.float64) for part in some] for some in self.stack.parts))
-        return PathUnits(self.stack.family, parts, self.base.fields, SIDES.index(self.summed) ^ 1)
+    def enter(self, chains: Chains) -> Rows:
+        """Return the walkers of chains."""
+        values = np.ascontiguousarray(_beside(encoded(self.family, chains.states)[self.walked :: 2]), np.float64)
+        return Rows(values, self.units.features(values), chains.streams.copy())
 
-    @property
-    def coldest(self) -> float:
-        """The machine itself where units are real numbers: beyond it these may have no distribution."""
-        return 1.0 if self.stack.family.variables.real else super().coldest
+    def leave(self, rows: Rows, beta: float, n_sweeps: int) -> Chains:
+        """Return chains, the side that is summed out drawn given the other at an inverse temperature."""
+        summed = self.units.draw(1 - self.walked, rows.inputs, beta, RowStreams.of(rows.streams))
+        sides = self.units.split(rows.values, self.walked), self.units.split(summed, 1 - self.walked)
+        values: list[Tensor] = [np.empty(0)] * len(self.family.layers)
+        values[self.walked :: 2], values[1 - self.walked :: 2] = sides
+        return Chains(decoded(self.family, values), rows.streams, n_sweeps)
 
-    @property
-    def log_base_partition(self) -> float:
-        """log Z of the independent units."""
-        each = zip(self.stack.family.layers, self.base.fields, strict=True)
-        return sum(float(layer.log_normaliser(fields[None])[0]) for layer, fields in each)
-
-    def require_memory(self, n_walkers: int) -> None:
-        """Raise unless so many walkers fit."""
-        columns = sum(layer.width for layer in self.stack.family.layers)
-        require_memory(
-            32.0 * n_walkers * columns + 16.0 * self.stack.theta.size,
-            f"annealing {n_walkers} walkers of {columns} columns",
-            "use fewer walkers",
-        )
-
-    def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw values of the independent units."""
-        return self.units.draw_base(n_rows, rng)
-
-    def features(self, x: np.ndarray) -> np.ndarray:
-        """Return what the fields of the other side need to know."""
-        return self.units.features(x)
-
-    def log_weights(self, x: np.ndarray, features: np.ndarray, place: float) -> np.ndarray:
-        """Return the log-weight of each row at an inverse temperature, less the measure, which all share."""
-        return self.units.log_weights(x, features, place)
-
-    def step(self, features: np.ndarray, place: float, rng: np.random.Generator) -> np.ndarray:
+    def step(self, rows: Rows, beta: float) -> Rows:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
-        return self.units.step(features, place, rng)
+        values = self.units.step(rows.inputs, beta, RowStreams.of(rows.streams))
+        return Rows(values, self.units.features(values), rows.streams)
 
-    def walk(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
-        """Move the groups, each on a thread, or all as one on a device."""
-        there = twin("layer_programs")
-        return super().walk(walkers, places) if there is None else there.walk(self.units, walkers, places)
+    def growth(self, rows: Rows, before: float, after: float) -> Floats:
+        """Return the increase of each row's log-weight from one inverse temperature to another."""
+        weights = self.units.log_weights
+        return weights(rows.values, rows.inputs, after) - weights(rows.values, rows.inputs, before)
 
-    def exchanged(
-        self, walkers: list[Groups], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Move the walkers place by place, or all as one on a device."""
-        there = twin("layer_programs")
-        if there is None:
-            return super().exchanged(walkers, places, n_sweeps, numbers, rng)
-        return there.exchanged(self.units, walkers, places, n_sweeps, numbers, rng)
+    def groups(self, n_chains: int) -> list[Slice]:
+        """Return the groups of rows whose products are made apart, whatever the number of threads."""
+        size = max(MIN_WALKERS, -(-n_chains // MAX_GROUPS))
+        starts = [start for start in range(0, n_chains, size) if not start or 2 * (n_chains - start) > size]
+        # a small rest goes with those before it
+        return [slice(*ends) for ends in pairwise([*starts, n_chains])]
 
-    # -- states of the even layers ------------------------------------------------------------------------------------
-    @property
-    def _even(self) -> list[Units]:
-        return [self.stack.family.layers[place] for place in self.stack.family.sides[0]]
+    def anneal(self, chains: Chains, betas: Floats, reported: bool = False) -> tuple[Chains, Floats]:
+        """Do what `anneal` does: groups on threads, one where nothing is reported, or all rows on a device."""
+        ends = [*range(0, len(betas) - 1, STRETCH), len(betas) - 1]
+        stretches: Iterator[Floats] = iter([betas[start : end + 1] for start, end in pairwise(ends)])
+        if reported:
+            stretches = counted(stretches, "annealing", len(ends) - 1)
+        last, n_sweeps = float(betas[-1]), chains.n_sweeps + len(betas) - 1
+        if (there := twin("layer_programs")) is not None:
+            rows = self.enter(chains)
+            values, grown = there.walk(self.units, rows.values, stretches, seed_of(rows.streams))
+            return self.leave(Rows(values, self.units.features(values), rows.streams), last, n_sweeps), grown
+        groups = self.groups(len(chains.states)) if reported else [slice(0, len(chains.states))]
+        parts, increases = [self.enter(chains.take(group)) for group in groups], np.zeros(len(chains.states))
+        for stretch in stretches:
+            moved = list(map_ordered(partial(self._go, stretch), parts))
+            parts = [part for part, _ in moved]
+            increases += np.concatenate([grown for _, grown in moved])
+        each = [self.leave(part, last, n_sweeps) for part in parts]
+        states = cast("States", np.concatenate([end.states for end in each]))
+        return Chains(states, np.concatenate([end.streams for end in each]), n_sweeps), increases
 
-    def encode(self, states: np.ndarray) -> list[np.ndarray]:
-        """Return the values of the even layers in rows of codes of these."""
-        places = spans(layer.n_units for layer in self._even)
-        return [
-            np.asarray(layer.encode(states[:, at]), np.float64) for layer, at in zip(self._even, places, strict=True)
-        ]
+    def _go(self, betas: Floats, rows: Rows) -> tuple[Rows, Floats]:
+        """Move a group of walkers; transitions are reversible, so that the way back is made of the same steps."""
+        increases = np.zeros(len(rows.values))
+        for before, beta in pairwise(betas.tolist()):
+            if beta < before:
+                rows = self.step(rows, before)
+            if beta != before:
+                increases += self.growth(rows, before, beta)
+            if beta >= before:
+                rows = self.step(rows, beta)
+        return rows, increases
 
-    def decode(self, even: Sequence[np.ndarray]) -> np.ndarray:
-        """Return rows of codes of the even layers."""
-        return np.hstack([codes_of(layer, part) for layer, part in zip(self._even, even, strict=True)])
+    def exchange(
+        self, ladder: Sequence[Chains], betas: Floats, numbers: range, key: Key, n_sweeps: int
+    ) -> tuple[list[Chains], Ratios]:
+        """Do what `exchange` does, in rounds with these numbers."""
+        rungs, done = [self.enter(chains) for chains in ladder], ladder[0].n_sweeps + n_sweeps * len(numbers)
+        n_gaps, n_chains = len(betas) - 1, len(rungs[0].values)
+        if (there := twin("layer_programs")) is not None:
+            values = np.stack([rows.values for rows in rungs])
+            values, (down, up) = there.exchange(self.units, values, betas, n_sweeps, numbers, key.philox()[0] >> 1)
+            rungs = [Rows(own, self.units.features(own), rows.streams) for own, rows in zip(values, rungs, strict=True)]
+            ratios = Ratios(up[:-1], down[1:])
+        else:
+            log_uniforms = uniform_logs(key, len(numbers), n_gaps, n_chains)
+            ratios = Ratios(np.empty((n_gaps, len(numbers), n_chains)), np.empty((n_gaps, len(numbers), n_chains)))
+            for t, number in enumerate(numbers):
+                moved = map_ordered(
+                    lambda rung: self._sweeps(*rung, n_sweeps), zip(rungs, betas.tolist(), strict=True)
+                )
+                rungs = list(moved)
+                for k, (low, high) in enumerate(pairwise(betas.tolist())):
+                    ratios.up[k, t] = self.growth(rungs[k], low, high)
+                    ratios.down[k, t] = self.growth(rungs[k + 1], high, low)
+                for k in range(number % 2, n_gaps, 2):
+                    taken = log_uniforms[t, k] < ratios.up[k, t] + ratios.down[k, t]
+                    for lower, upper in zip(rungs[k][:2], rungs[k + 1][:2], strict=True):
+                        lower[taken], upper[taken] = upper[taken], lower[taken]
+        return [self.leave(rows, float(beta), done) for rows, beta in zip(rungs, betas, strict=True)], ratios
 
-    def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return values of walkers at states of the even layers, or drawn given them."""
-        values = self.stack.family.spread_side(0, self.encode(states))
-        if self.units.walked == 1:
-            values = self.stack.family.draw_side(self.stack.parts, 1, values, rng)
-        return np.asarray(_beside(values[self.units.walked :: 2]), np.float64)
-
-    def leave(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return states of the even layers, drawn given the others where walkers have values of these."""
-        units = self.units
-        parts = units.split(values, units.walked)
-        if units.walked == 1:
-            parts = units.family.draw_side(self.stack.parts, 0, units.family.spread_side(1, parts), rng)[::2]
-        return self.decode(parts)
-
-    def check_states(self, states: Tensor, what: str) -> np.ndarray:
-        """Return states as an array, or say why the even layers do not have them."""
-        given, n_units = np.asarray(states), sum(layer.n_units for layer in self._even)
-        if given.ndim != 2 or given.shape[1] != n_units:
-            raise ArgumentError(f"{what} has shape {given.shape}", f"give rows of {n_units} visible units")
-        for layer, at in zip(self._even, spans(layer.n_units for layer in self._even), strict=True):
-            bad, allowed = refused(layer, given[:, at])
-            if bad.any():
-                row, unit = np.argwhere(bad)[0]
-                value = given[row, at][unit]
-                raise ArgumentError(f"{what} holds {value} for unit {at.start + unit}", f"units take {allowed}")
-        return given
-
-    def rows_of(self, data: Dataset, numbers: np.ndarray) -> np.ndarray:
-        """Return some of the data's states, which must be complete, and show all that walkers start at."""
-        if len(self._even) > 1 or self.stack.family != self.model.family:
-            raise ArgumentError("data show one layer only, not all that annealing back starts at", "start from chains")
-        data.require_complete("annealing from data")
-        return self.check_states(data.states, "samples")[numbers]
-
-    def exact_draws(self, n_walkers: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw states of the even layers."""
-        answers: Any = exact(self.stack)
-        return self.decode(answers.sample_layers(n_walkers, rng)[::2])
-
-    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states at the end of chains from the independent units."""
-        even, sampler = LayerPath(self.model, self.stack, self.base), BlockGibbs()
-        begun = even.units.split(even.draw_base(n_walkers, rng), 0)
-        chains = sampler.init(self.stack, n_walkers, rng, begun)
-        values = sampler.step(self.stack, chains, rng, burn_in)[0].values
-        return self.decode(values), f"{n_walkers} Gibbs chains of {burn_in} steps"
+    def _sweeps(self, rows: Rows, beta: float, n_sweeps: int) -> Rows:
+        for _ in range(n_sweeps):
+            rows = self.step(rows, beta)
+        return rows

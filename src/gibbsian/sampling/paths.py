@@ -1,263 +1,244 @@
-"""Paths of distributions, from one whose normaliser is known to a model: what annealing and tempering go along.
+"""Paths of distributions, from one without interactions to a model: what annealing and exchange go along.
 
-A path has places from 0 to 1. It knows nothing of temperatures: between independent variables and a model they are the
-places, but any chain of distributions will do whose first one has a known normaliser.
+theta is linear in the inverse temperature beta between the knots of a path. Two knots are the temperatures between
+independent variables and a model; more are, for example, the models that a fit has passed (trajectory tempering).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TypeVar, cast
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
-from gibbsian.backends.threads import map_ordered
+from gibbsian.arrays import Floats, Integers, States
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.models.base import Family, Layered, Model, keeps
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Model, keeps
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.ising import is_ising
+from gibbsian.models.variables import Variables
+from gibbsian.resources import require_memory
+from gibbsian.rng import Key
+from gibbsian.sampling.base import Chains, Kernel, kernel_for
 
-# Walkers that step as rows of a matrix are moved in this many groups, of this many at least; a group has a random
-# stream of its own, so that results do not depend on the number of threads.
-MOST_GROUPS, LEAST_WALKERS = 16, 25
+F = TypeVar("F", bound=Family)
 
 
-class Path(ABC):
-    """Unnormalised distributions ``f_0 .. f_1``, and walkers that move along them.
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Distributions of one family, ``f_b(x) = exp(theta(b) . S(x))``, from beta = 0 to the model at beta = 1.
 
-    Walkers are whatever the path makes them, with `cut` and `take` for groups that owe nothing to each other; `walk`
-    moves them in place.
+    Parameters
+    ----------
+    model : Model
+        The end, as the caller has it.
+    family : ExponentialFamily
+        The family of the path: that of the model, or tables with a term for each variable.
+    knots : ndarray of shape (n_knots, n_parameters)
+        Parameters between which theta is linear. The first have no interactions.
+    log_partition : float
+        log Z at the first knot.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.5, 0.0], [2.0])
+    >>> path = gb.sampling.variable_path(model, base="uniform")
+    >>> path.theta(0.5).tolist(), round(path.log_partition, 4)         # 2 log 2
+    ([0.25, 0.0, 1.0], 1.3863)
     """
 
     model: Model[Family]
-    # Names of ways to start at the model, other than states and data.
-    known_starts: ClassVar[tuple[str, ...]] = ("tempering", "gibbs", "exact")
+    family: ExponentialFamily
+    knots: Floats
+    log_partition: float
 
-    @property
-    @abstractmethod
-    def log_base_partition(self) -> float:
-        """Logarithm of the normaliser at place 0."""
+    # what beta may be at most, where walkers are cooled beyond the model
+    max_beta = 4.0
 
-    @abstractmethod
-    def require_memory(self, n_walkers: int) -> None:
-        """Raise unless so many walkers fit."""
+    def theta(self, beta: float) -> Floats:
+        """Return the parameters at an inverse temperature; beyond 1 they go on along the last piece."""
+        lower, share = self._piece(beta)
+        return np.asarray(self.knots[lower] + share * (self.knots[lower + 1] - self.knots[lower]))
 
-    @abstractmethod
-    def from_base(self, n_walkers: int, rng: np.random.Generator) -> Any:
-        """Return walkers at draws from place 0."""
+    def _piece(self, beta: float) -> tuple[int, float]:
+        n_pieces = len(self.knots) - 1
+        lower = min(max(int(beta * n_pieces), 0), n_pieces - 1)
+        return lower, beta * n_pieces - lower
 
-    @abstractmethod
-    def from_states(self, states: np.ndarray, rng: np.random.Generator) -> Any:
-        """Return a walker at each of some states of the model."""
+    def at(self, beta: float) -> Model[ExponentialFamily]:
+        """Return the distribution at an inverse temperature."""
+        return Model(self.family, self.theta(beta))
 
-    @abstractmethod
-    def states_of(self, walkers: Any) -> np.ndarray:
-        """Return where walkers stand, as states of the model."""
+    def log_weights(self, states: States, betas: Floats) -> Floats:
+        """Return the log-weight of each state at some inverse temperatures, shape ``(n_betas, n_states)``.
 
-    @abstractmethod
-    def walk(self, walkers: Any, places: np.ndarray) -> np.ndarray:
-        """Move walkers through the places, up or down, and return the increase of each one's log-weight.
-
-        From each place to the next a walker's weight takes up how much likelier its state has become, then a
-        transition that leaves the new place's distribution as it is moves it. The way down reverses the way up.
+        A constant of each state, the same at all betas, may be left out.
         """
+        pieces = {self._piece(beta)[0] for beta in betas.tolist()}
+        if len(pieces) == 1:  # linear in beta: one pass over the states
+            lower = pieces.pop()
+            slope = self.family.log_weights(self.knots[lower + 1] - self.knots[lower], states)
+            return np.outer(betas * (len(self.knots) - 1) - lower, slope)
+        return np.array([self.family.log_weights(self.theta(beta), states) for beta in betas.tolist()])
 
-    @property
-    def coldest(self) -> float:
-        """The place beyond the model to which walkers can be cooled."""
-        return 4.0
+    def reverses(self, falling: bool) -> bool:
+        """Whether the sweeps of a walk that goes up or down are in the reverse order."""
+        return falling
 
-    @abstractmethod
-    def log_weights_of(self, walkers: Any, places: np.ndarray) -> np.ndarray:
-        """Return the log-weight of each walker's state at rising places, shape (places, walkers), up to a constant.
+    def start(self, n_chains: int, key: Key) -> Chains:
+        """Draw chains from the beginning: without interactions one sweep from anywhere is a draw."""
+        kernel = self.kernel()
+        return kernel.step(self.theta(0.0), kernel.init(n_chains, key))[0]._replace(n_sweeps=0)
 
-        The constant is the same at all places.
-        """
+    def kernel(self) -> Kernel:
+        """Return the Gibbs kernel of the path's family."""
+        return kernel_for(self.family)
 
-    def swept(self, walkers: Any, place: float, n_sweeps: int, places: np.ndarray) -> np.ndarray:
-        """Move walkers at a place, and return their log-weights at some places as `log_weights_of` does."""
-        self.walk(walkers, np.full(n_sweeps + 1, place))
-        return self.log_weights_of(walkers, places)
+    def chains_at(self, rows: object, key: Key, name: str = "states") -> Chains:
+        """Put a chain at each of some rows of the model."""
+        codes = self.model.variables.codes_of(self.model.variables.checked(rows, name))
+        return Chains(codes.copy(), key.chains(len(codes)))
 
-    @abstractmethod
-    def exchange(self, some: Any, others: Any, which: np.ndarray) -> None:
-        """Let those walkers of two sets change places for which a mask has a True."""
+    def rows_of(self, data: Dataset, numbers: Integers) -> States:
+        """Return some of the rows of data, which must be complete."""
+        data.require_complete("annealing from data")
+        return self.model.variables.checked(data.states, "samples")[numbers]
 
-    def exchanged(
-        self, walkers: list[Any], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Move the walkers of all places and let neighbours exchange, in rounds with these numbers, which take turns.
+    def exact_rows(self, n_rows: int, rng: np.random.Generator) -> States:
+        """Draw rows of the model exactly."""
+        return exact(self.model).sample(n_rows, rng)
 
-        Returns how much likelier each state would be at its neighbour's place, upwards and downwards, each of shape
-        (n_places - 1, n_rounds, n_walkers).
-        """
-        last, ups, downs = len(places) - 1, [], []
-        for number in numbers:
-            around = [places[max(k - 1, 0) : k + 2] for k in range(len(places))]
-            steps = [
-                np.diff(self.swept(some, float(place), n_sweeps, near), axis=0)
-                for some, place, near in zip(walkers, places, around, strict=True)
-            ]
-            ups.append([step[-1] for step in steps[:-1]])
-            downs.append([-step[0] for step in steps[1:]])
-            for k in range(number % 2, last, 2):
-                taken = np.log(rng.random(len(ups[-1][k]))) < ups[-1][k] + downs[-1][k]
-                self.exchange(walkers[k], walkers[k + 1], taken)
-        return np.swapaxes(ups, 0, 1), np.swapaxes(downs, 0, 1)
+    def rows(self, states: States) -> States:
+        """Return the rows of the model for states of chains."""
+        return self.model.variables.rows_of(states)
 
-    # -- states of the model, to start the way back -------------------------------------------------------------------
-    @abstractmethod
-    def check_states(self, states: Tensor, what: str) -> np.ndarray:
-        """Return states as an array, or say why the model does not have them."""
-
-    @abstractmethod
-    def rows_of(self, data: Dataset, numbers: np.ndarray) -> np.ndarray:
-        """Return the states of the model that stand for some of the data's."""
-
-    @abstractmethod
-    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states at the end of chains, and what they are in words."""
-
-    def exact_draws(self, n_walkers: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw states of the model exactly."""
-        return exact(self.model).sample(n_walkers, rng)
-
-    def check_start(self, start: Any) -> Any:
-        """Refuse what the way back cannot start from before the way there is made."""
-        if isinstance(start, str):
-            if start not in self.known_starts:
-                known = ", ".join(repr(name) for name in self.known_starts)
-                raise ArgumentError(
-                    "is not known", f"use {known}, states or a Dataset", argument="samples", value=start
-                )
-            return start
-        if isinstance(start, Dataset):
-            self.rows_of(start, np.arange(1))
-            return start
-        return self.check_states(start, "samples")
-
-    def starts(self, start: Any, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states for the way back, and what they are in words."""
-        if isinstance(start, str):
-            if start == "exact":
-                return self.exact_draws(n_walkers, rng), f"{n_walkers} exact draws"
-            return self.chains(n_walkers, rng, burn_in)
-        if isinstance(start, Dataset):
-            numbers = rng.choice(len(start.weights), n_walkers, p=start.weights / start.weights.sum())
-            return self.rows_of(start, numbers), f"{n_walkers} rows of the data"
-        return start, f"the {len(start)} states given"
+    def require_memory(self, n_chains: int) -> None:
+        """Raise unless so many chains fit."""
+        n = len(self.family.variables)
+        # states as int8 three times, uniform numbers for the start, streams and weights
+        require_memory(
+            n_chains * (11.0 * n + 64.0), f"annealing {n_chains} walkers of {n} variables", "use fewer walkers"
+        )
 
 
-@dataclass
-class Groups:
-    """Walkers as rows of matrices, each group with a random stream of its own, and the stream of what they share."""
+def variable_path(model: Model[F], base: object = "biases") -> Path:
+    """Return the path of inverse temperatures from independent variables to a model.
 
-    values: list[np.ndarray]
-    streams: list[np.random.Generator]
-    shared: np.random.Generator
+    Pairs of two-valued variables stay what they are; any other model is written out as tables, with one for each
+    variable.
 
-    def cut(self) -> list[Groups]:
-        """Return each group by itself."""
-        return [Groups([own], [stream], self.shared) for own, stream in zip(self.values, self.streams, strict=True)]
+    Parameters
+    ----------
+    model : Model of a DiscreteFamily
+        The end.
+    base : str, Dataset or ndarray, default "biases"
+        The independent variables at inverse temperature 0: ``"biases"`` (what the model says of each variable when the
+        others are random), ``"uniform"`` (YU20), the base rates of data, or the log-probabilities of all values of all
+        variables, one variable after the other.
 
-    def take(self, groups: list[Groups]) -> None:
-        """Go on where such groups have come to."""
-        self.values, self.streams = [group.values[0] for group in groups], [group.streams[0] for group in groups]
-
-
-class SteppedPath(Path):
-    """A path given by its weights and its steps, for walkers that are rows of a matrix of values."""
-
-    @abstractmethod
-    def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw values from place 0."""
-
-    @abstractmethod
-    def features(self, x: np.ndarray) -> np.ndarray:
-        """Return what `log_weights` and `step` need to know of values, to be computed once for both."""
-
-    @abstractmethod
-    def log_weights(self, x: np.ndarray, features: np.ndarray, place: float) -> np.ndarray:
-        """Return the log-weight of each row at a place, less what is the same at all places."""
-
-    @abstractmethod
-    def step(self, features: np.ndarray, place: float, rng: np.random.Generator) -> np.ndarray:
-        """Return values after a transition that leaves the distribution at a place as it is."""
-
-    def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return values of walkers that start at states of the model."""
-        return np.asarray(states, np.float64)
-
-    def leave(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return states of the model that walkers stand for."""
-        return values
-
-    def from_base(self, n_walkers: int, rng: np.random.Generator) -> Groups:
-        """Draw walkers from place 0, group by group."""
-        groups = _groups(n_walkers)
-        streams = rng.spawn(len(groups))
-        values = [
-            self.draw_base(group.stop - group.start, stream) for group, stream in zip(groups, streams, strict=True)
-        ]
-        return Groups(values, streams, rng)
-
-    def from_states(self, states: np.ndarray, rng: np.random.Generator) -> Groups:
-        """Put a walker at each state."""
-        values, groups = self.enter(states, rng), _groups(len(states))
-        return Groups([values[group] for group in groups], rng.spawn(len(groups)), rng)
-
-    def states_of(self, walkers: Groups) -> np.ndarray:
-        """Return the states that the walkers stand for."""
-        return self.leave(np.concatenate(walkers.values), walkers.shared)
-
-    def walk(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
-        """Move the groups, each on a thread."""
-
-        def run(task: tuple[np.ndarray, np.random.Generator]) -> tuple[np.ndarray, np.ndarray]:
-            values, rng = task
-            increases = np.zeros(len(values))
-            for before, place in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
-                features = self.features(values)
-                if place != before:
-                    increases += self.log_weights(values, features, place) - self.log_weights(values, features, before)
-                values = self.step(features, place, rng)
-            return values, increases
-
-        ends = list(map_ordered(run, zip(walkers.values, walkers.streams, strict=True)))
-        walkers.values = [values for values, _ in ends]
-        return np.concatenate([increases for _, increases in ends])
-
-    def log_weights_of(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
-        """Return the log-weight of each walker's values at some places."""
-        values = np.concatenate(walkers.values)
-        features = self.features(values)
-        return np.array([self.log_weights(values, features, place) for place in places.tolist()])
-
-    def exchange(self, some: Groups, others: Groups, which: np.ndarray) -> None:
-        """Exchange the values of rows."""
-        ends = np.cumsum([len(values) for values in some.values])[:-1]
-        for one, other, rows in zip(some.values, others.values, np.split(which, ends), strict=True):
-            one[rows], other[rows] = other[rows], one[rows]
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+    >>> path = gb.sampling.variable_path(model, base="uniform")
+    >>> run = gb.sampling.Annealing(betas=1000).forward(path, random_state=0)
+    >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
+    True
+    """
+    family = model.family
+    assert keeps(family, DiscreteFamily)
+    logs = base_log_probabilities(model, base)
+    if isinstance(family, PairwiseFamily):
+        low, gap = family.variables.lows_and_gaps
+        biases = np.diff(logs.reshape(-1, 2), axis=1).ravel() / gap
+        start = np.zeros(family.n_parameters)
+        start[: len(biases)] = biases
+        log_partition = float(np.logaddexp(low * biases, (low + gap) * biases).sum())
+        return Path(model, family, np.stack([start, model.theta]), log_partition)
+    factors, offsets = family.factors(model.theta), family.variables.offsets
+    require_memory(
+        8.0 * sum(factor.table.size for factor in factors.factors),
+        f"the tables of {len(factors.factors)} factors",
+        "use a model with smaller factors",
+    )
+    variables = Variables.categories(family.variables.sizes)
+    tables: dict[tuple[int, ...], Floats] = {(i,): np.zeros(q) for i, q in enumerate(variables.sizes)}
+    end = TablesFamily.model(tables | {each.nodes: each.table for each in factors.factors}, variables)
+    start = np.zeros(end.family.n_parameters)
+    start[: offsets[-1]] = logs  # tables of single variables come first
+    return Path(model, end.family, np.stack([start, end.theta]), 0.0)
 
 
-def _groups(n_walkers: int) -> list[slice]:
-    size = max(LEAST_WALKERS, -(-n_walkers // MOST_GROUPS))
-    starts = [start for start in range(0, n_walkers, size) if not start or 2 * (n_walkers - start) > size]
-    # a small rest goes with those before it
-    return [slice(*ends) for ends in pairwise([*starts, n_walkers])]
+def base_log_probabilities(model: Model[F], base: object) -> Floats:
+    """Return the log-probabilities of all values of independent variables (see `variable_path`)."""
+    variables = model.variables
+    if isinstance(base, Dataset):
+        return _of_data(variables, base)
+    if isinstance(base, np.ndarray):
+        if base.shape != (variables.offsets[-1],):
+            raise ArgumentError(
+                f"`base=` has shape {base.shape}, for other variables than those of the model",
+                f"give {variables.offsets[-1]} log-probabilities",
+            )
+        return _normalised(variables, base)
+    check_base(base)
+    return _normalised(variables, _of_biases(model) if base == "biases" else np.zeros(variables.offsets[-1]))
 
 
-def as_path(model: Path | Model[Any], rng: np.random.Generator) -> Path:
+def check_base(base: object) -> None:
+    """Raise unless `base` names independent variables."""
+    if isinstance(base, Dataset | np.ndarray) or (isinstance(base, str) and base in ("uniform", "biases")):
+        return
+    raise ArgumentError(
+        "is not known", "use 'uniform', 'biases', a Dataset or log-probabilities", argument="base", value=base
+    )
+
+
+def _of_biases(model: Model[F]) -> Floats:
+    """Return what the model says of each variable when all others are uniformly random."""
+    family = model.family
+    if is_ising(family):  # without a table for every edge
+        fields = family.ising(model.theta).fields
+        return np.stack([-fields, fields], axis=1).ravel()
+    assert keeps(family, DiscreteFamily)
+    factors = family.factors(model.theta)
+    logs = [np.zeros(q) for q in factors.cardinalities]
+    for nodes, table in ((factor.nodes, factor.table) for factor in factors.factors):
+        for axis, node in enumerate(nodes):
+            logs[node] += table.mean(axis=tuple(other for other in range(len(nodes)) if other != axis))
+    return np.concatenate(logs)
+
+
+def _of_data(variables: Variables, data: Dataset) -> Floats:
+    """Return the base rates of data, each value counted once more than it occurs.
+
+    Without the extra count a value that the data lacks would have no way into the walkers.
+    """
+    present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
+    codes = variables.codes_of(variables.checked(data.states, "the data"))
+    counts = [
+        1.0 + np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=q)
+        for i, q in enumerate(variables.sizes)
+    ]
+    return _normalised(variables, np.log(np.concatenate(counts)))
+
+
+def _normalised(variables: Variables, logs: Floats) -> Floats:
+    starts = variables.offsets[:-1].astype(np.intp)
+    totals = np.logaddexp.reduceat(logs, starts)
+    return np.asarray(logs - np.repeat(totals, variables.sizes))
+
+
+def as_path(model: Path | Model[F], key: Key) -> Path:
     """Return a path as it is, and for a model the one from independent variables to it."""
     if isinstance(model, Path):
         return model
     if keeps(model.family, Layered):
         from gibbsian.sampling.layer_paths import layer_path
 
-        return layer_path(model, rng=rng)
-    from gibbsian.sampling.variable_paths import variable_path
-
+        return layer_path(cast("Model[Layered]", model), random_state=key.generator())
     return variable_path(model)
