@@ -15,7 +15,7 @@ from gibbsian.backends.numba.spatial import Forests
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import ForestAround
-from gibbsian.expectations.base import Rebuilt
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph
 from gibbsian.models import Model, PairwiseFamily

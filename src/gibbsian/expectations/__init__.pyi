@@ -1,5 +1,5 @@
 from gibbsian.expectations.annealed import AnnealedImportance as AnnealedImportance
-from gibbsian.expectations.base import EXPECTATIONS as EXPECTATIONS, Expectation as Expectation
+from gibbsian.expectations.legacy import EXPECTATIONS as EXPECTATIONS, Expectation as Expectation
 from gibbsian.expectations.bethe import Bethe as Bethe
 from gibbsian.expectations.block_chains import (
     FREE_PHASES as FREE_PHASES,

@@ -10,8 +10,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import never_blind
+from gibbsian.expectations.legacy import EXPECTATIONS
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Model
 from gibbsian.sampling.annealing import AnnealedRun, Annealing

@@ -9,8 +9,8 @@ import numpy as np
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
+from gibbsian.expectations.legacy import EXPECTATIONS
 from gibbsian.models.base import Array, DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import IsingFamily, is_ising

@@ -17,8 +17,8 @@ from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.in_spins import products_of
+from gibbsian.expectations.legacy import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.there import GoesOn, There, ThereState
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model
 from gibbsian.resources import require_memory

@@ -18,7 +18,7 @@ from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed
 from gibbsian.errors import ArgumentError, CodingError
-from gibbsian.expectations.base import Expectation
+from gibbsian.expectations.legacy import Expectation
 from gibbsian.expectations.there import own_generator
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.models.base import Array, ExponentialFamily, Family, Model

@@ -12,9 +12,9 @@ from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import require_chains, spread
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, spin_system
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model
 from gibbsian.models.ising import is_ising
 from gibbsian.sampling import ChainState, Gibbs

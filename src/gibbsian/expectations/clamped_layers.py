@@ -13,9 +13,9 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.expectations.exact import ClampedExact, ExactRows
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.inference.posterior import posterior
 from gibbsian.models.base import Model
 from gibbsian.settings import declared

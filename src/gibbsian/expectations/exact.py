@@ -9,8 +9,8 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
+from gibbsian.expectations.legacy import EXPECTATIONS, Rebuilt
 from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.posterior import Posterior, posterior
 from gibbsian.models.base import ExponentialFamily, Family, Model

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Expectation, Rebuilt
+from gibbsian.expectations.legacy import Expectation, Rebuilt
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model, keeps
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import Variables, VariablesOf

@@ -16,9 +16,9 @@ from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, spin_system
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
+from gibbsian.expectations.legacy import EXPECTATIONS, Rebuilt
 from gibbsian.inference.cut_sets import factorised_statistics
 from gibbsian.models.base import Array, DiscreteFamily, Family, Model
 from gibbsian.models.factors import FactorGraph

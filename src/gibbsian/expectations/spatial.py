@@ -15,9 +15,9 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.chains import judged, keep_draws
 from gibbsian.expectations.compiled_regions import compiled_plan
+from gibbsian.expectations.legacy import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import TablePlan

@@ -11,10 +11,10 @@ from gibbsian.backends.numba.pairwise import sparse_fields
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.chains import start_at_rows
 from gibbsian.expectations.clamped import CLAMPED
 from gibbsian.expectations.clamped_chains import ChainPlan, ClampedChains
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
 from gibbsian.expectations.there import GoesOn

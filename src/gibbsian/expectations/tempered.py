@@ -9,8 +9,8 @@ import numpy as np
 
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS
 from gibbsian.expectations.chains import chain_means, judged
+from gibbsian.expectations.legacy import EXPECTATIONS
 from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.sampling.bridges import TemperedColumns
 from gibbsian.sampling.variable_paths import variable_path

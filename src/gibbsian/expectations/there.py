@@ -20,7 +20,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Rebuilt
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.models.base import Array, Family, Model
 
 # Interactions that the chains of a block meet in a call, 1 to 20 milliseconds of work where a task costs 3 to 5; and

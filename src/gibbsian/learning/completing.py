@@ -20,9 +20,9 @@ from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.learning.objectives.base import Scores

@@ -20,7 +20,7 @@ from gibbsian.data.rows import Rows
 from gibbsian.data.sums import added
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
-from gibbsian.expectations.base import Rebuilt
+from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference import Engine, plan_exact
 from gibbsian.learning.base import LEARNERS, LearnerState, has_classes
