@@ -9,7 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.sampling import Annealing, variable_path
+from gibbsian.old_sampling import Annealing, variable_path
 from timing import interleaved
 
 WALKERS, BETAS, NUMPY_BETAS = 100, 10_000, 100

@@ -18,7 +18,7 @@ from numba import njit
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.sampling import Sampler
+from gibbsian.old_sampling import Sampler
 from timing import asked, interleaved
 
 SIDE, LANES = 256, 64
@@ -32,7 +32,7 @@ def main() -> None:
     print("Gibbs sampling, million spin updates in a second of one processor")
     print(f"{'':42s}{'limit':>8s}{'ours':>8s}")
     grid = random_model(gb.graphs.grid(SIDE, SIDE), 0.5, rng)
-    one, many = gb.sampling.ChromaticGibbs(), gb.sampling.Gibbs()
+    one, many = gb.old_sampling.ChromaticGibbs(), gb.old_sampling.Gibbs()
     report(f"{SIDE}x{SIDE} grid, 1 chain, chromatic", grid, one, 1, 100, limit_of_one_chain())
     report(f"{SIDE}x{SIDE} grid, 64 chains", grid, many, 64, 20, limit_of_chains())
     report(f"{SIDE}x{SIDE} grid, 256 chains", grid, many, 256, 10, None)
@@ -80,7 +80,7 @@ def report(
 
 def one_sweep_a_call(model: gb.Model) -> None:
     """What surrounds the kernel when a chain moves one sweep at a time."""
-    sampler = gb.sampling.ChromaticGibbs()
+    sampler = gb.old_sampling.ChromaticGibbs()
     state = sampler.init(model, 1, np.random.default_rng(1))
     runs = {str(n): partial(sampler.step, model, state, n) for n in (1, 101)}
     with limited_threads(1):
@@ -206,7 +206,7 @@ def dense_chains(x, fields, doubled, words, n_sweeps):
 
 def limit_of_dense(model: gb.Model, n_chains: int, n_sweeps: int) -> tuple[float, Callable[[], object]]:
     rng = np.random.default_rng(0)
-    state, _ = gb.sampling.Gibbs().step(model, gb.sampling.Gibbs().init(model, n_chains, rng), 10)
+    state, _ = gb.old_sampling.Gibbs().step(model, gb.old_sampling.Gibbs().init(model, n_chains, rng), 10)
     (biases, couplings), spins = model.parts, 2 * state.states - 1
     matrix = model.family.graph.matrix(couplings).astype(np.float32)
     fields = spins.astype(np.float32) @ matrix + biases.astype(np.float32)

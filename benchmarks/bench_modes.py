@@ -12,7 +12,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.models.variables import VariablesOf
-from gibbsian.sampling.cooling import annealed, cooled_states
+from gibbsian.old_sampling.cooling import annealed, cooled_states
 
 N_MACHINES, N_GLASSES, SWEEPS = 1000, 50, 200
 BUDGETS = (0.003, 0.01, 0.03, 0.1)

@@ -32,7 +32,7 @@ from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.rng import chain_streams
-from gibbsian.sampling.gibbs import _colour_plan, _colour_system, _dense_system
+from gibbsian.old_sampling.gibbs import _colour_plan, _colour_system, _dense_system
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -125,7 +125,7 @@ def predicted_over_taken(side: int, n_chains: int) -> float:
     """What a step of the sampler asks for before it begins, over the most that it had."""
     graph = gb.graphs.grid(side, side)
     model = gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, 0.3))
-    sampler, asked = gb.sampling.ChromaticGibbs(), gibbs.require_card_memory
+    sampler, asked = gb.old_sampling.ChromaticGibbs(), gibbs.require_card_memory
     needed: list[float] = []
     gibbs.require_card_memory = lambda n_bytes, *words: needed.append(n_bytes)
     try:
@@ -200,7 +200,7 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(500)
     truth = gb.PairwiseFamily.model(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
-    rows = 2 * gb.sampling.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
+    rows = 2 * gb.old_sampling.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
     data = gb.Dataset.read(rows)
     start = gb.Model.zeros(gb.PairwiseFamily(graph))
     result = run(as_learner("mple"), start, data, tol=1e-5)
@@ -235,7 +235,7 @@ def potts(device: Device) -> Iterator[Figure]:
 
 def tables_rate(model: gb.Model, n_chains: int, n_sweeps: int) -> float:
     """Billions of updates a second of a sampler that is called once, with codes going up and down."""
-    sampler = gb.sampling.Gibbs()
+    sampler = gb.old_sampling.Gibbs()
     chains = sampler.init(model, n_chains, np.random.default_rng(0))
     took = wall(lambda: sampler.step(model, chains, n_sweeps))
     return n_chains * model.n_variables * n_sweeps / took / 1e9

@@ -16,7 +16,7 @@ from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.sampling import Annealing, layer_path
+from gibbsian.old_sampling import Annealing, layer_path
 from timing import best_of
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 60_000

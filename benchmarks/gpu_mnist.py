@@ -22,8 +22,8 @@ from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.sampling import Annealing, layer_path
-from gibbsian.sampling.bridges import TemperedColumns
+from gibbsian.old_sampling import Annealing, layer_path
+from gibbsian.old_sampling.bridges import TemperedColumns
 
 N_HIDDEN, N_HELD_OUT, PILOT_EPOCHS = 500, 10_000, 8
 

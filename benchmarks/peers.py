@@ -121,7 +121,7 @@ def _model(system: tuple[np.ndarray, np.ndarray, np.ndarray]) -> gb.Model:
 
 def _gibbs(title: str, system: tuple[np.ndarray, np.ndarray, np.ndarray], chains: int, sweeps: int, name: str) -> Work:
     model = _model(system)
-    sampler = gb.sampling.ChromaticGibbs() if chains == 1 else gb.sampling.Gibbs()
+    sampler = gb.old_sampling.ChromaticGibbs() if chains == 1 else gb.old_sampling.Gibbs()
     state, _ = sampler.step(model, sampler.init(model, chains, np.random.default_rng(0)), 20)
     updates = chains * sweeps * model.n_variables
     numbers, rng = np.empty(updates, np.float32), np.random.Generator(np.random.SFC64(0))

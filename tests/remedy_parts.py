@@ -41,8 +41,8 @@ from gibbsian.models.layers.units import as_units, value_tables
 from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables, as_reals
-from gibbsian.sampling.base import start_chains
-from gibbsian.sampling.layer_paths import IndependentUnits
+from gibbsian.old_sampling.base import start_chains
+from gibbsian.old_sampling.layer_paths import IndependentUnits
 from layered_systems import network, restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
@@ -555,7 +555,7 @@ ENGINES = [
 SAMPLERS = [
     swap(
         "one walker on the way back",
-        lambda states: gb.sampling.Annealing(betas=20).reverse(SPINS, states, rng=0),
+        lambda states: gb.old_sampling.Annealing(betas=20).reverse(SPINS, states, rng=0),
         [[1, 1, 1]],
         [[1, 1, 1], [1, 1, 0]],
         says="two or more",
@@ -578,54 +578,56 @@ SAMPLERS = [
     ),
     swap(
         "values of other chains",
-        lambda values: gb.sampling.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
+        lambda values: gb.old_sampling.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
         [np.ones((2, 2))],
         [np.ones((2, 3))],
         says="(2, 3)",
     ),
     swap(
         "an unknown base",
-        lambda base: gb.sampling.variable_path(SPINS, base),
+        lambda base: gb.old_sampling.variable_path(SPINS, base),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS).convert("spin")),
-        Later(lambda: gb.sampling.IndependentVariables.of_biases(SPINS)),
+        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(SPINS)),
         says="'uniform', 'biases', a Dataset or IndependentVariables",
     ),
     swap(
         "a base of other variables",
-        lambda base: gb.sampling.variable_path(SPINS, base),
-        Later(lambda: gb.sampling.IndependentVariables.of_biases(spins(chain(4)))),
-        Later(lambda: gb.sampling.IndependentVariables.of_biases(SPINS)),
+        lambda base: gb.old_sampling.variable_path(SPINS, base),
+        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(spins(chain(4)))),
+        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(SPINS)),
         says="anew",
     ),
     swap(
         "an unknown base of layers",
-        lambda base: gb.sampling.layer_path(LAYERS, base, rng=0),
+        lambda base: gb.old_sampling.layer_path(LAYERS, base, rng=0),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
         Later(lambda: IndependentUnits.biases(LAYERS)),
         says="'chains', 'biases', 'uniform', a Dataset or IndependentUnits",
     ),
     swap(
-        "an unknown layer that is summed", lambda summed: gb.sampling.layer_path(LAYERS, summed=summed, rng=0), "both"
+        "an unknown layer that is summed",
+        lambda summed: gb.old_sampling.layer_path(LAYERS, summed=summed, rng=0),
+        "both",
     ),
     swap(
         "a base of other layers",
-        lambda base: gb.sampling.layer_path(LAYERS, base, rng=0),
+        lambda base: gb.old_sampling.layer_path(LAYERS, base, rng=0),
         Later(lambda: IndependentUnits.biases(restricted(BinaryUnits(4), BinaryUnits(2)))),
         Later(lambda: IndependentUnits.biases(LAYERS)),
         says="[3, 2]",
     ),
     swap(
         "walkers of another width",
-        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.old_sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
         np.ones((3, 2), int),
         np.ones((3, 3), int),
         says="3 visible units",
     ),
     swap(
         "walkers at no value",
-        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.old_sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
         np.full((3, 3), 7),
         np.ones((3, 3), int),
         says="units take",
@@ -633,7 +635,7 @@ SAMPLERS = [
     swap(
         "an unknown start of the way back",
         lambda start: gb.diagnostics.log_partition_interval(
-            LAYERS, samples=start, annealing=gb.sampling.Annealing(10, 20), rng=0
+            LAYERS, samples=start, annealing=gb.old_sampling.Annealing(10, 20), rng=0
         ),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
@@ -641,7 +643,12 @@ SAMPLERS = [
         says="states or a Dataset",
     ),
     swap(
-        "a ladder that does not rise", gb.sampling.Tempering, [0.5, 0.2, 1.0], [0.2, 0.5, 1.0], 5, says="their number"
+        "a ladder that does not rise",
+        gb.old_sampling.Tempering,
+        [0.5, 0.2, 1.0],
+        [0.2, 0.5, 1.0],
+        5,
+        says="their number",
     ),
 ]
 
@@ -1144,7 +1151,7 @@ COSTS = [
         {"engine": lambda model: by(gb.inference.Planar, model).log_partition, "model": GLASS},
         (
             {"engine": lambda model: by(gb.inference.Elimination, model).log_partition},
-            {"engine": lambda model: gb.sampling.draw(model, 10, np.random.default_rng(0))},
+            {"engine": lambda model: gb.old_sampling.draw(model, 10, np.random.default_rng(0))},
             {"model": PairwiseFamily.model(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
         ),
         "elimination, sampling or a higher temperature",
@@ -1238,7 +1245,7 @@ COSTS = [
         lambda samples: gb.diagnostics.log_partition_interval(
             stack([BinaryUnits(3)] * 3),
             samples=samples,
-            annealing=gb.sampling.Annealing(10, 20),
+            annealing=gb.old_sampling.Annealing(10, 20),
             rng=0,
         ),
         Later(lambda: gb.Dataset.read(BITS)),

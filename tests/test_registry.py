@@ -11,10 +11,10 @@ from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.learning.lessons import LESSONS
+from gibbsian.old_sampling.base import SWEEPS
+from gibbsian.old_sampling.gibbs import spin_sweeps
+from gibbsian.old_sampling.table_gibbs import potential_sweeps
 from gibbsian.registry import Registry
-from gibbsian.sampling.base import SWEEPS
-from gibbsian.sampling.gibbs import spin_sweeps
-from gibbsian.sampling.table_gibbs import potential_sweeps
 
 
 def test_unknown_settings_are_named_with_the_known_ones():
@@ -23,7 +23,7 @@ def test_unknown_settings_are_named_with_the_known_ones():
     with pytest.raises(ArgumentError, match=r"no setting burn: it takes .*burn_in"):
         gb.expectations.EXPECTATIONS.create("s2-smci", burn=2)
     with pytest.raises(ArgumentError, match="sampler='gibbs' has no setting size: it takes none"):
-        gb.sampling.SAMPLERS.create("gibbs", size=2)
+        gb.old_sampling.SAMPLERS.create("gibbs", size=2)
 
 
 def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monkeypatch):

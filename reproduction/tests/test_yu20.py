@@ -10,7 +10,7 @@ from gibbsian.expectations.chains import spread_over_rows
 from gibbsian.learning import LEARNERS
 from gibbsian.learning.optimizers import Ascent
 from gibbsian.rng import chain_streams
-from gibbsian.sampling import Annealing, as_sampler, variable_path
+from gibbsian.old_sampling import Annealing, as_sampler, variable_path
 from gibbsian_reproduction.experiment import EXPERIMENTS, Results
 from gibbsian_reproduction.kernels import spatial_learning as kernels
 from gibbsian_reproduction.yu20 import GRID, N_BETAS, SIZES, draw_by_gibbs, draw_network, errors_on, second_order

@@ -102,7 +102,7 @@ class Registry:
         Examples
         --------
         >>> import gibbsian as gb
-        >>> from gibbsian.sampling.base import SWEEPS
+        >>> from gibbsian.old_sampling.base import SWEEPS
         >>> SWEEPS.of(gb.PairwiseFamily(gb.graphs.complete(2))).__name__
         'spin_sweeps'
         """

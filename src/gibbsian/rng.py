@@ -19,6 +19,8 @@ from gibbsian.errors import ArgumentError
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
+# random words: of a key, of the streams of chains
+Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 RandomState = None | int | np.random.Generator | np.random.RandomState
 
 
@@ -65,7 +67,7 @@ class Key(NamedTuple):
     False
     """
 
-    words: np.ndarray
+    words: Words
 
     @classmethod
     def of(cls, random_state: RandomState) -> Key:
@@ -86,7 +88,7 @@ class Key(NamedTuple):
         """Return a NumPy generator (PCG64) at the start of the stream."""
         return np.random.Generator(np.random.PCG64(self.words))
 
-    def chains(self, n_chains: int) -> np.ndarray:
+    def chains(self, n_chains: int) -> Words:
         """Return one xoshiro256++ state per chain, shape ``(n_chains, 4)``; row `c` depends on the key and on `c`."""
         return _streams(self.words, n_chains)
 
@@ -107,7 +109,7 @@ def _mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
+def chain_streams(rng: np.random.Generator, n_chains: int) -> Words:
     """Draw one xoshiro256++ state per chain, shape ``(n_chains, 4)``.
 
     Row `c` depends on the generator and on `c` only: asking for more chains leaves the first ones unchanged.
@@ -122,7 +124,7 @@ def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
     return _streams(rng.integers(0, 2**64, size=2, dtype=np.uint64), n_chains)
 
 
-def _streams(words: np.ndarray, n_chains: int) -> np.ndarray:
+def _streams(words: Words, n_chains: int) -> Words:
     first, second = words
     counters = np.arange(1, 4 * n_chains + 1, dtype=np.uint64)
     states = _mixed(first + counters * _GOLDEN) ^ _mixed(_mixed(second + counters * _GOLDEN))
@@ -180,7 +182,7 @@ def as_pcg64(rng: np.random.Generator) -> np.random.Generator:
     return np.random.default_rng(rng.integers(0, 2**63, size=4))
 
 
-def _mixed(words: np.ndarray) -> np.ndarray:
+def _mixed(words: Words) -> Words:
     """The finaliser of splitmix64, which the authors of xoshiro256++ recommend for its seeds."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

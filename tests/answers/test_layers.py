@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
 from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
-from gibbsian.sampling import Annealing, BlockGibbs, layer_path
+from gibbsian.old_sampling import Annealing, BlockGibbs, layer_path
 from layered_systems import all_codes, all_values, network, restricted, rows_of, stack
 
 STACKS = {

@@ -241,7 +241,7 @@ def random_model(kind: str, variables=SPINS) -> gb.Model:
 
 def swept(model, device, n_chains=6, steps=(3,), clamped=None, sampler="gibbs"):
     with on_device(device):
-        chosen = gb.sampling.as_sampler(sampler)
+        chosen = gb.old_sampling.as_sampler(sampler)
         states = np.random.default_rng(0).integers(0, 2, (n_chains, model.n_variables))
         chains = chosen.init(model, n_chains, np.random.default_rng(1), states=states, clamped=clamped)
         for n_sweeps in steps:
@@ -283,7 +283,7 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
     many, few = swept(model, device, 6, (5,))[0], swept(model, device, 6, (2, 1, 2))[0]
     np.testing.assert_array_equal(many, few)
     with on_device(device):
-        sampler = gb.sampling.Gibbs()
+        sampler = gb.old_sampling.Gibbs()
         starts = np.random.default_rng(0).integers(0, 2, (6, model.n_variables))[:2]
         alone = sampler.init(model, 2, np.random.default_rng(1), states=starts)
         np.testing.assert_array_equal(sampler.step(model, alone, 5)[0].states, many[:2])

@@ -52,7 +52,7 @@ def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch"):
-            sampler = gb.sampling.Gibbs()
+            sampler = gb.old_sampling.Gibbs()
             chains = sampler.init(model, 5, np.random.default_rng(2), states=states, clamped=held)
             found.append(sampler.step(model, chains, 2))
     np.testing.assert_array_equal(found[1][0].states, found[0][0].states)
@@ -74,7 +74,7 @@ def test_walks_along_temperatures_take_the_same_way(kind, interpreted):
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch"):
-            path = gb.sampling.variable_path(model)
+            path = gb.old_sampling.variable_path(model)
             walkers = path.from_base(5, np.random.default_rng(2))
             found.append((path.walk(walkers, np.array([0.0, 0.3, 0.8])), walkers.codes))
     np.testing.assert_array_equal(found[1][1], found[0][1])

@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
 from gibbsian.learning import Minibatch
-from gibbsian.sampling.layer_paths import IndependentUnits
+from gibbsian.old_sampling.layer_paths import IndependentUnits
 from gibbsian.storage import pack, unpack
 from layered_systems import (
     Machine,

@@ -10,8 +10,8 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
 from gibbsian.models.layers.units import codes_of
-from gibbsian.sampling import SAMPLERS, ChainState, Sampler, layer_path
-from gibbsian.sampling.block_gibbs import LAYER_SAMPLERS, LayerSampler
+from gibbsian.old_sampling import SAMPLERS, ChainState, Sampler, layer_path
+from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS, LayerSampler
 from layered_systems import random_machine
 from systems import BINARY, costs_of, models_with_variables, name_of, random_model_of
 

@@ -32,8 +32,8 @@ from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, SpanBasis, Variables
 from gibbsian.models.base import Layered, Mixture, keeps
 from gibbsian.models.scopes import Scopes
-from gibbsian.sampling import SAMPLERS
-from gibbsian.sampling.block_gibbs import LAYER_SAMPLERS
+from gibbsian.old_sampling import SAMPLERS
+from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 
 LAYERS = {"0/1": gb.models.BinaryUnits, "-1/+1": gb.models.SpinUnits}
 # families that the table has by another word; of Potts models it speaks besides
@@ -811,7 +811,7 @@ def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[flo
 
 def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_steps: int) -> list[float]:
     sampler = LAYER_SAMPLERS.create(name)
-    target = model if name == "block-gibbs" else gb.sampling.layer_path(model, "uniform", rng=rng)
+    target = model if name == "block-gibbs" else gb.old_sampling.layer_path(model, "uniform", rng=rng)
     state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
     values = state.values[0] if name == "block-gibbs" else state.values[-1]
     return _summary(values[:, : model.family.layers[0].width], True)

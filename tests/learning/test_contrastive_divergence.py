@@ -14,7 +14,7 @@ from gibbsian.learning import LEARNERS, MomentMatching, as_learner, run
 from gibbsian.learning.callbacks import EachStep
 from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.learning.optimizers import LBFGS, Adam, Ascent, Decay
-from gibbsian.sampling import as_sampler
+from gibbsian.old_sampling import as_sampler
 from systems import SPINS, all_states, dataset_of, exact_law, random_model, random_model_of, sampled_data
 
 SCANS = ["gibbs", "random-scan", "chromatic"]

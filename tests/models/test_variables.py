@@ -10,8 +10,8 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.variables import Variables, checked_fixed
-from gibbsian.sampling import IndependentVariables
-from gibbsian.sampling.annealing import Annealing
+from gibbsian.old_sampling import IndependentVariables
+from gibbsian.old_sampling.annealing import Annealing
 from systems import dataset_of, models_with_variables, name_of, random_model_of
 
 N = 4
@@ -21,7 +21,7 @@ CALLS = {
     "statistics": lambda model, x: model.family.statistics(x),
     "mean_statistics": lambda model, x: model.family.mean_statistics(x),
     "conditionals": lambda model, x: model.family.conditionals(WeightedRows.of(x)),
-    "init": lambda model, x: gb.sampling.Gibbs().init(model, 2, np.random.default_rng(0), states=x),
+    "init": lambda model, x: gb.old_sampling.Gibbs().init(model, 2, np.random.default_rng(0), states=x),
     "reverse": lambda model, x: Annealing(betas=2).reverse(model, x, rng=0),
     "interval": lambda model, x: log_partition_interval(model, x, Annealing(betas=2), rng=0, warn=False),
     "spatial": lambda model, x: gb.expectations.spatial_statistics(model, x),

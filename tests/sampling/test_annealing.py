@@ -16,10 +16,10 @@ from gibbsian.errors import ArgumentError, CodingError, MixingWarning
 from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 from gibbsian.models.factors import Factor, FactorGraph
 from gibbsian.models.scopes import Scopes
-from gibbsian.sampling import IndependentVariables, variable_path
-from gibbsian.sampling.annealing import AnnealedRun, Annealing
-from gibbsian.sampling.independent import as_independent
-from gibbsian.sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
+from gibbsian.old_sampling import IndependentVariables, variable_path
+from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
+from gibbsian.old_sampling.independent import as_independent
+from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
 from layered_systems import restricted
 from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model
@@ -161,7 +161,7 @@ def test_walkers_that_are_dealt_out_go_the_same_way(kind, rng):
     else:
         layers = gb.models.BinaryUnits(4), gb.models.BinaryUnits(3)
         machine = restricted(*layers, w=rng.normal(size=(4, 3)))
-        path = gb.sampling.layer_path(machine, summed="visible", rng=rng)
+        path = gb.old_sampling.layer_path(machine, summed="visible", rng=rng)
     sizes = []
 
     def deal(function, items):

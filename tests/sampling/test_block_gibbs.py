@@ -6,7 +6,7 @@ from scipy import stats
 
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.sampling import BlockGibbs, draw_layers
+from gibbsian.old_sampling import BlockGibbs, draw_layers
 from layered_systems import PAIRS, all_values, log_likelihood, random_machine
 
 

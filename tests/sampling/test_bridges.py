@@ -6,8 +6,8 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.sampling.annealing import AnnealedRun
-from gibbsian.sampling.bridges import TemperedColumns, TemperedRun, bennett
+from gibbsian.old_sampling.annealing import AnnealedRun
+from gibbsian.old_sampling.bridges import TemperedColumns, TemperedRun, bennett
 from layered_systems import restricted
 from systems import random_model, random_model_of
 
@@ -34,10 +34,10 @@ def paths(rng):
     layers = gb.models.BinaryUnits(5), gb.models.SpinUnits(3)
     rbm = restricted(*layers, rng.normal(size=5), rng.normal(size=3), rng.normal(size=(5, 3)))
     return {
-        "spins": gb.sampling.variable_path(pairs),
-        "summed": gb.sampling.variable_path(pairs, marginalise=True),
-        "codes": gb.sampling.variable_path(random_model_of("potts", grid, rng, Variables.categories((3,) * 6))),
-        "layers": gb.sampling.layer_path(rbm, rng=rng),
+        "spins": gb.old_sampling.variable_path(pairs),
+        "summed": gb.old_sampling.variable_path(pairs, marginalise=True),
+        "codes": gb.old_sampling.variable_path(random_model_of("potts", grid, rng, Variables.categories((3,) * 6))),
+        "layers": gb.old_sampling.layer_path(rbm, rng=rng),
     }
 
 
@@ -77,7 +77,7 @@ def test_those_that_are_to_exchange_do(name, rng):
 
 def test_a_model_without_interactions_needs_no_luck(rng):
     run = TemperedColumns.settled(
-        gb.sampling.variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))), rng
+        gb.old_sampling.variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))), rng
     ).run(20)
     assert run.log_partition == pytest.approx(4 * np.log(2), abs=1e-9)
     assert run.log_partition_stderr == pytest.approx(0.0, abs=1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.sampling.cooling import CHAINS, annealed, cooled_rows, cooled_states, ladder
+from gibbsian.old_sampling.cooling import CHAINS, annealed, cooled_rows, cooled_states, ladder
 from systems import costs_of, models_with_variables, name_of, random_model, random_model_of
 
 

@@ -10,9 +10,9 @@ import gibbsian as gb
 from gibbsian.backends.numba import random
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
+from gibbsian.old_sampling import ChromaticGibbs, Gibbs, draw, gibbs
+from gibbsian.old_sampling.gibbs import _colour_plan, _spin_form
 from gibbsian.rng import chain_streams
-from gibbsian.sampling import ChromaticGibbs, Gibbs, draw, gibbs
-from gibbsian.sampling.gibbs import _colour_plan, _spin_form
 from systems import BINARY, SPINS, random_model
 
 
@@ -215,7 +215,7 @@ def test_a_stencil_has_every_edge_of_a_lattice_and_none_of_a_random_graph():
 @pytest.mark.parametrize("held", [False, True])
 def test_lanes_take_the_path_of_exact_fields(graph, n_chains, name, held, rng, monkeypatch):
     """With every lane in doubt all is decided by exact fields; lanes that decide themselves must do the same."""
-    sampler, model = gb.sampling.as_sampler(name), random_model(graph, rng, scale=0.6)
+    sampler, model = gb.old_sampling.as_sampler(name), random_model(graph, rng, scale=0.6)
     chains = sampler.init(model, n_chains, np.random.default_rng(1))
     if held:
         chains = chains._replace(clamped=rng.random(chains.states.shape) < 0.3)
@@ -227,7 +227,7 @@ def test_lanes_take_the_path_of_exact_fields(graph, n_chains, name, held, rng, m
 
 
 def test_threads_share_one_large_chain(rng, monkeypatch):
-    sampler, model = gb.sampling.ChromaticGibbs(block_size=64), random_model(gb.graphs.grid(90, 90), rng)
+    sampler, model = gb.old_sampling.ChromaticGibbs(block_size=64), random_model(gb.graphs.grid(90, 90), rng)
     chains = sampler.init(model, 1, np.random.default_rng(0))
     alone, info = sampler.step(model, chains, 3)
     monkeypatch.setattr(gibbs, "BLOCKWISE_FROM", 0)

@@ -8,8 +8,8 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.models.layers.units import BinaryUnits, SpinUnits
-from gibbsian.sampling import Annealing, layer_path
-from gibbsian.sampling.layer_paths import IndependentUnits
+from gibbsian.old_sampling import Annealing, layer_path
+from gibbsian.old_sampling.layer_paths import IndependentUnits
 from layered_systems import PAIRS, all_values, log_partition, random_machine, restricted
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.layers.units import SpinUnits
-from gibbsian.sampling import BlockGibbs, Tempering, layer_path
-from gibbsian.sampling.layer_paths import IndependentUnits
-from gibbsian.sampling.tempering import TemperedState
+from gibbsian.old_sampling import BlockGibbs, Tempering, layer_path
+from gibbsian.old_sampling.layer_paths import IndependentUnits
+from gibbsian.old_sampling.tempering import TemperedState
 from layered_systems import Machine, all_values, random_machine, restricted
 
 KINDS = [("binary", "binary"), ("spin", "spin"), ("categorical", "binary")]

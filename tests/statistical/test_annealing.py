@@ -7,8 +7,8 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.expectations.annealed import AnnealedImportance
-from gibbsian.sampling import Annealing, IndependentVariables, variable_path
-from gibbsian.sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
+from gibbsian.old_sampling import Annealing, IndependentVariables, variable_path
+from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from systems import exact_law, random_model
 
 SEEDS = range(20)

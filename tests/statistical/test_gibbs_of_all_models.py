@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
-from gibbsian.sampling import SAMPLERS
+from gibbsian.old_sampling import SAMPLERS
 from systems import exact_law, models_with_variables, name_of, random_model_of
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.

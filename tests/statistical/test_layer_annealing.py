@@ -6,8 +6,8 @@ import pytest
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.inference import exact
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.sampling import Annealing, layer_path
-from gibbsian.sampling.layer_paths import IndependentUnits
+from gibbsian.old_sampling import Annealing, layer_path
+from gibbsian.old_sampling.layer_paths import IndependentUnits
 from layered_systems import Machine, random_machine, restricted
 
 SEEDS = range(20)

@@ -6,7 +6,7 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian import Variables
-from gibbsian.sampling import SAMPLERS
+from gibbsian.old_sampling import SAMPLERS
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
 SMALLEST_P_VALUE = 1e-4
@@ -69,7 +69,7 @@ def test_few_long_chains_visit_states_by_their_probability(name, kind):
     """Few chains take other kernels than many."""
     model = random_model(kind, Variables.spins, 1.0)
     _, p = enumerate_law(model)
-    draws = gb.sampling.draw(model, 3_000, rng=5, sampler=name, n_chains=3, burn_in=50, thin=40)
+    draws = gb.old_sampling.draw(model, 3_000, rng=5, sampler=name, n_chains=3, burn_in=50, thin=40)
     assert goodness_of_fit(model, draws.reshape(-1, model.n_variables), p) > SMALLEST_P_VALUE
 
 

@@ -19,8 +19,8 @@ from gibbsian.graphs import from_edges, grid
 from gibbsian.learning import MomentMatching, run
 from gibbsian.learning.optimizers import Adam, Decay, Tied
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.sampling import Gibbs
-from gibbsian.sampling.cooling import annealed, cooled_states
+from gibbsian.old_sampling import Gibbs
+from gibbsian.old_sampling.cooling import annealed, cooled_states
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.systems import stacked

@@ -7,7 +7,7 @@ import numpy as np
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.models import Model, PairwiseFamily, Variables
-from gibbsian.sampling import RandomScanGibbs
+from gibbsian.old_sampling import RandomScanGibbs
 from gibbsian_reproduction.drawing import Axes, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states

@@ -12,7 +12,7 @@ from gibbsian.inference import exact
 from gibbsian.learning import Minibatch, Run, run
 from gibbsian.learning.callbacks import Monitor
 from gibbsian.models import BinaryUnits, Model, StackFamily
-from gibbsian.sampling import BlockGibbs
+from gibbsian.old_sampling import BlockGibbs
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states

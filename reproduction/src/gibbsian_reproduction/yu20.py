@@ -17,7 +17,7 @@ from gibbsian.expectations.region_sums import conditional_tables, plan_region
 from gibbsian.graphs import Graph, complete, grid, random
 from gibbsian.inference import exact
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.sampling import Annealing, Gibbs, variable_path
+from gibbsian.old_sampling import Annealing, Gibbs, variable_path
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.tables import mean_table

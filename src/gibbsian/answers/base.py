@@ -30,9 +30,9 @@ from gibbsian.learning.objectives.base import for_model
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.variables import Variables
-from gibbsian.sampling.annealing import Annealing
-from gibbsian.sampling.cooling import CHAINS, SWEEPS, cooled_states
-from gibbsian.sampling.paths import Path
+from gibbsian.old_sampling.annealing import Annealing
+from gibbsian.old_sampling.cooling import CHAINS, SWEEPS, cooled_states
+from gibbsian.old_sampling.paths import Path
 from gibbsian.settings import Setting, check_value
 
 A = TypeVar("A", bound=Family, covariant=True)

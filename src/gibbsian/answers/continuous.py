@@ -15,7 +15,7 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.models.base import Model
 from gibbsian.models.families.quadrature import QuadratureFamily
-from gibbsian.sampling import Gibbs, draw
+from gibbsian.old_sampling import Gibbs, draw
 
 
 @ANSWERS.register("quadrature")

@@ -8,11 +8,11 @@ from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.chains import summaries
 from gibbsian.models.base import DiscreteFamily, Model
-from gibbsian.sampling import BlockGibbs, Sampler, as_sampler, draw
-from gibbsian.sampling.bridges import COLUMNS, TemperedColumns
-from gibbsian.sampling.layer_paths import LayerPath
-from gibbsian.sampling.paths import Path
-from gibbsian.sampling.variable_paths import variable_path
+from gibbsian.old_sampling import BlockGibbs, Sampler, as_sampler, draw
+from gibbsian.old_sampling.bridges import COLUMNS, TemperedColumns
+from gibbsian.old_sampling.layer_paths import LayerPath
+from gibbsian.old_sampling.paths import Path
+from gibbsian.old_sampling.variable_paths import variable_path
 
 # Chains from random states, how often they are looked at, and sweeps between two looks.
 N_CHAINS, LOOKS, SWEEPS = 16, 40, 10

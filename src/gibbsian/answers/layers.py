@@ -33,10 +33,10 @@ from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import codes_of, columns_of, count_states, value_tables
 from gibbsian.models.variables import Variables
+from gibbsian.old_sampling import BlockGibbs, draw_layers, layer_path
+from gibbsian.old_sampling.cooling import cooled_states
+from gibbsian.old_sampling.layer_paths import IndependentUnits, LayerPath, filled_values
 from gibbsian.resources import spans
-from gibbsian.sampling import BlockGibbs, draw_layers, layer_path
-from gibbsian.sampling.cooling import cooled_states
-from gibbsian.sampling.layer_paths import IndependentUnits, LayerPath, filled_values
 from gibbsian.settings import Setting, check_value
 from gibbsian.startup import log_softmax
 

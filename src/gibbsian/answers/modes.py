@@ -21,8 +21,8 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.old_sampling.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 from gibbsian.resources import row_blocks
-from gibbsian.sampling.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 
 METHODS = ("auto", "exact", "annealing")
 # "auto" asks an engine that is predicted to take no longer, "exact" one within the usual limit.

@@ -23,8 +23,8 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
 from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.old_sampling import Annealing, draw
 from gibbsian.resources import row_blocks
-from gibbsian.sampling import Annealing, draw
 from gibbsian.startup import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.

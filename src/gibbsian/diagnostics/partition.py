@@ -3,7 +3,7 @@
 The forward run to the model gives an estimate of log Z that is too small in expectation, the reverse run one that is
 too large. If they agree both are right; otherwise log Z lies between them, provided that the reverse run started at
 states of the model. The two runs cannot show whether it did. So tempered chains provide these states, and a separate
-estimate from the bridges between neighbouring temperatures (`gibbsian.sampling.bridges`): both methods must agree.
+estimate from the bridges between neighbouring temperatures (`gibbsian.old_sampling.bridges`): both methods must agree.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.estimate import Estimate
 from gibbsian.models.base import F, Model
+from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
+from gibbsian.old_sampling.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
+from gibbsian.old_sampling.paths import Path, as_path
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.sampling.annealing import AnnealedRun, Annealing
-from gibbsian.sampling.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
-from gibbsian.sampling.paths import Path, as_path
 from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
@@ -51,7 +51,7 @@ class LogPartitionInterval(Shown):
     --------
     >>> import numpy as np
     >>> from gibbsian.diagnostics.partition import LogPartitionInterval
-    >>> from gibbsian.sampling.annealing import AnnealedRun
+    >>> from gibbsian.old_sampling.annealing import AnnealedRun
     >>> up = AnnealedRun(np.ones((2, 1), np.int8), np.array([2.0, 2.0]), n_betas=10)
     >>> down = AnnealedRun(np.ones((2, 1), np.int8), np.array([-2.5, -2.5]), n_betas=10, reverse=True)
     >>> LogPartitionInterval(up, down, "exact draws").lower, LogPartitionInterval(up, down, "exact draws").upper

@@ -14,9 +14,9 @@ from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.legacy import EXPECTATIONS
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Model
-from gibbsian.sampling.annealing import AnnealedRun, Annealing
-from gibbsian.sampling.independent import IndependentVariables, as_independent, check_base
-from gibbsian.sampling.variable_paths import variable_path
+from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
+from gibbsian.old_sampling.independent import IndependentVariables, as_independent, check_base
+from gibbsian.old_sampling.variable_paths import variable_path
 from gibbsian.settings import check, declared, flag, free, whole
 
 

@@ -21,10 +21,10 @@ from gibbsian.inference.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import as_units
+from gibbsian.old_sampling.layer_paths import IndependentUnits, PathUnits
+from gibbsian.old_sampling.tempering import TemperedState, Tempering
 from gibbsian.registry import Registry
 from gibbsian.resources import spans
-from gibbsian.sampling.layer_paths import IndependentUnits, PathUnits
-from gibbsian.sampling.tempering import TemperedState, Tempering
 from gibbsian.settings import check, choice, declared, free, whole
 
 FREE_PHASES = Registry("free_phase", "gibbsian.expectations", "FREE_PHASES")

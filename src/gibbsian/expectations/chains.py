@@ -21,8 +21,8 @@ from gibbsian.expectations.in_spins import products_of
 from gibbsian.expectations.legacy import EXPECTATIONS, Rebuilt
 from gibbsian.expectations.there import GoesOn, There, ThereState
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model
+from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.resources import require_memory
-from gibbsian.sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, whole
 
 

@@ -17,7 +17,7 @@ from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequenci
 from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.models.base import Array, DiscreteFamily, ExponentialFamily, Family, Model
 from gibbsian.models.ising import is_ising
-from gibbsian.sampling import ChainState, Gibbs
+from gibbsian.old_sampling import ChainState, Gibbs
 from gibbsian.settings import check, declared, whole
 
 # Chains of one copy where n_chains is not given: enough for the noise of any fit.

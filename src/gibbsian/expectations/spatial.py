@@ -23,7 +23,7 @@ from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Array, Model
-from gibbsian.sampling import ChainState, Sampler, as_sampler
+from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
 # Sweeps between two looks at the second half of the burn-in, from which R-hat is taken: draws in a row would mistake a

@@ -23,7 +23,7 @@ from gibbsian.inference.posterior import OneByOne
 from gibbsian.models.base import Array, DiscreteFamily, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.ising import is_ising
-from gibbsian.sampling import ChainState, Sampler, as_sampler
+from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, free, positional, whole
 
 # Chains whose sums one thread takes at a time; a constant, so that the order of the sums is too.

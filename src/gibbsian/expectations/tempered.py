@@ -12,8 +12,8 @@ from gibbsian.estimate import Estimate
 from gibbsian.expectations.chains import chain_means, judged
 from gibbsian.expectations.legacy import EXPECTATIONS
 from gibbsian.models.base import ExponentialFamily, Family, Model
-from gibbsian.sampling.bridges import TemperedColumns
-from gibbsian.sampling.variable_paths import variable_path
+from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.old_sampling.variable_paths import variable_path
 from gibbsian.settings import check, declared, flag, number, whole
 
 

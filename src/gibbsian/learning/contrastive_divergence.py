@@ -8,7 +8,7 @@ from gibbsian.learning.base import LEARNERS, Learner
 from gibbsian.learning.moment_matching import AVERAGE, CENTRED, MIN_ITER, OPTIMIZER, MomentMatching
 from gibbsian.learning.optimizers import GradientStep
 from gibbsian.learning.recipe import CLAMPED_HELP, Recipe
-from gibbsian.sampling import Sampler
+from gibbsian.old_sampling import Sampler
 from gibbsian.settings import declared, flag, free, whole
 
 

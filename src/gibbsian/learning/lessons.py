@@ -19,8 +19,8 @@ from gibbsian.learning.layer_monitors import Watched
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import log_probability, mean_values, spread
+from gibbsian.old_sampling.layer_paths import IndependentUnits
 from gibbsian.registry import Registry
-from gibbsian.sampling.layer_paths import IndependentUnits
 
 if TYPE_CHECKING:
     from gibbsian.learning.minibatch import Minibatch

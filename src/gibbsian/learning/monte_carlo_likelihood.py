@@ -33,8 +33,8 @@ from gibbsian.learning.optimizers.base import largest, subgradient
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
+from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.resources import require_memory
-from gibbsian.sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.

@@ -18,8 +18,8 @@ from gibbsian.inference import predict_cost
 from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.models import Model
 from gibbsian.models.base import ClosedForm, keeps
-from gibbsian.sampling import as_sampler, variable_path
-from gibbsian.sampling.bridges import TemperedColumns
+from gibbsian.old_sampling import as_sampler, variable_path
+from gibbsian.old_sampling.bridges import TemperedColumns
 from gibbsian.startup import ndtr, ndtri, pdtrc
 
 # A moment further from the data than this many standard errors is looked at; of many some are, by chance.

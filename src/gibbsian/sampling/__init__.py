@@ -1,6 +1,7 @@
-"""Markov chains: ``init`` and ``step`` pairs over plain arrays.
+"""Markov chains: transitions, paths of distributions, annealing and exchange along them.
 
-A sampler knows how to move chains and nothing of learning. Depends on models, backends, rng and resources.
+A transition is bound to a family and becomes a kernel, which moves chains: pure functions of theta and of where the
+chains stand. Depends on models, backends, rng and resources, and knows nothing of learning.
 """
 
 from gibbsian.startup import attach

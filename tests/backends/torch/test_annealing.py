@@ -6,9 +6,9 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.backends.device import on_device
-from gibbsian.sampling import Annealing, variable_path
-from gibbsian.sampling.bridges import TemperedColumns
-from gibbsian.sampling.variable_paths import Walkers
+from gibbsian.old_sampling import Annealing, variable_path
+from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.old_sampling.variable_paths import Walkers
 from systems import BINARY, exact_law, random_model
 
 torch = pytest.importorskip("torch")
@@ -95,7 +95,7 @@ def test_a_walker_depends_on_its_own_stream_only(model, device, monkeypatch):
     with on_device(device):
         one = walkers_of(model)
         increases = path.walk(one, places)
-        monkeypatch.setattr("gibbsian.sampling.variable_paths.TEMPERATURES_A_CALL", 2)
+        monkeypatch.setattr("gibbsian.old_sampling.variable_paths.TEMPERATURES_A_CALL", 2)
         monkeypatch.setattr(annealing, "CELLS", 1000)  # few walkers of tables at a time
         codes, streams = walkers_of(model).codes, walkers_of(model).streams
         parts = [Walkers(codes[part], streams[part]) for part in (slice(0, 23), slice(23, 60))]

@@ -17,8 +17,8 @@ from gibbsian.learning.layer_monitors import Watched
 from gibbsian.learning.optimizers import Decay
 from gibbsian.learning.run import StopRun
 from gibbsian.models.layers.units import codes_of
-from gibbsian.sampling import Annealing, BlockGibbs, layer_path
-from gibbsian.sampling.bridges import TemperedColumns
+from gibbsian.old_sampling import Annealing, BlockGibbs, layer_path
+from gibbsian.old_sampling.bridges import TemperedColumns
 from gibbsian.storage import Checkpoint
 from layered_systems import (
     PAIRS,
@@ -238,7 +238,7 @@ def test_deep_machines_are_sampled_and_annealed(rng):
     deep = random_stack(sizes, rng, 0.5)
     with on_device("torch"):
         run = Annealing(n_walkers=100, betas=100).forward(deep, rng=rng)
-        draws = gb.sampling.draw_layers(deep, 40, rng, n_chains=20, burn_in=5)
+        draws = gb.old_sampling.draw_layers(deep, 40, rng, n_chains=20, burn_in=5)
     assert abs(run.log_partition - gb.inference.exact(deep).log_partition) < 4 * run.log_partition_stderr + 1e-9
     assert [part.shape for part in draws] == [(20, 2, 3), (20, 2, 2), (20, 2, 5)]
 

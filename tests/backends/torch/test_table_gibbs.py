@@ -41,7 +41,7 @@ def random_model(kind):
 def swept(model, device, states, steps=(2,), clamped=None, sampler="gibbs"):
     """Return the chains after some sweeps, and what the last ones did."""
     with on_device(device):
-        chosen = gb.sampling.as_sampler(sampler)
+        chosen = gb.old_sampling.as_sampler(sampler)
         chains = chosen.init(model, len(states), np.random.default_rng(1), states=states, clamped=clamped)
         for n_sweeps in steps:
             chains, info = chosen.step(model, chains, n_sweeps)

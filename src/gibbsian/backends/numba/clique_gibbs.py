@@ -156,13 +156,14 @@ def random_sweeps(
     two_valued,
     sites,
     held,
+    n_picks,
     n_sweeps,
 ):
-    """Sweep each chain over variables that it picks from `sites` at random; return the number of changes."""
+    """Sweep each chain over `n_picks` variables from `sites` at random; return the number of changes."""
     n_chains, n = codes.shape
     changes = np.zeros(n_chains, np.int64)
     for c in range(n_chains):
-        picks, words = np.empty(sites.size, np.uint64), np.empty(sites.size, np.uint64)
+        picks, words = np.empty(n_picks, np.uint64), np.empty(n_picks, np.uint64)
         x, buffer = np.empty(n), np.empty(cardinalities.max())
         for i in range(n):
             x[i] = levels[i, codes[c, i]]
@@ -170,7 +171,7 @@ def random_sweeps(
         for _ in range(n_sweeps):
             fill_words(streams[c], picks)
             fill_words(streams[c], words)
-            for k in range(sites.size):
+            for k in range(n_picks):
                 i = sites[below(picks[k], sites.size)]
                 if held is not None and held[c, i]:
                     continue

@@ -1,7 +1,7 @@
 """Gibbs sweeps of pairwise models in spin form (-1/+1).
 
 Every kernel updates a spin by the same rule: up when its field exceeds a threshold from the chain's own stream
-(`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`sampling.gibbs`); then a
+(`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`sampling.spins`); then a
 field is the same number however it was summed, and a chain takes the same path in every kernel, on any number of
 threads, beside any number of other chains. Kernels that work in lanes decide by fields of whole numbers and leave to
 that rule what these cannot tell (`spin_lanes`).
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Integers
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.random import (
     below,
@@ -27,6 +28,7 @@ from gibbsian.backends.numba.spin_lanes import GROUP, LANES, LOG2_SCALE, fill_la
 
 # Blocks of a colour class that draw their random words side by side.
 BLOCKS = 16
+Whole = np.ndarray[tuple[int, ...], np.dtype[np.int32]]
 
 
 class Rounded(NamedTuple):
@@ -36,8 +38,8 @@ class Rounded(NamedTuple):
     compares, and `margin` covers the rounding.
     """
 
-    biases: np.ndarray
-    weights: np.ndarray
+    biases: Whole
+    weights: Whole
     scale: float
     margin: float
 
@@ -49,9 +51,9 @@ class Stencil(NamedTuple):
     its first site stand for each offset.
     """
 
-    pointers: np.ndarray
-    offsets: np.ndarray
-    starts: np.ndarray
+    pointers: Integers
+    offsets: Integers
+    starts: Integers
     n_weights: int
 
 
@@ -91,30 +93,32 @@ def whole_numbers(biases, weights, reach, most_neighbours, margin):
 
 
 @njit(cache=True)
-def _draw_sweep(stream, sites, random_scan, words, visits, thresholds):
-    """Draw which sites one sweep visits and the threshold of each visit."""
-    if random_scan:
+def _draw_sweep(stream, sites, n_picks, words, visits, thresholds):
+    """Draw the sites that one sweep visits, if they are picked at random, and the threshold of each visit."""
+    if n_picks > 0:
         fill_words(stream, words)
-        for k in range(sites.size):
+        for k in range(n_picks):
             visits[k] = sites[below(words[k], sites.size)]
     fill_words(stream, words)
     fill_thresholds(words, thresholds)
 
 
 @njit(cache=True, nogil=True)
-def dense_sweeps(states, streams, fields, doubled, sites, held, random_scan, n_sweeps):
-    """Sweep each chain with the full matrix ``doubled = 2 w``; a flip adds one row of it to the fields."""
+def dense_sweeps(states, streams, fields, doubled, sites, held, n_picks, n_sweeps):
+    """Sweep each chain with the full matrix ``doubled = 2 w``; a flip adds one row of it to the fields.
+
+    A sweep visits `sites` in their order, or `n_picks` of them at random unless that is 0.
+    """
     n_chains = len(states)
     flips = np.zeros(n_chains, np.int64)
     for c in range(n_chains):
         x, field = states[c], fields[c]
-        words = np.empty(sites.size, np.uint64)
-        thresholds = np.empty(sites.size)
-        visits = sites.copy()
+        visits = np.empty(n_picks, sites.dtype) if n_picks > 0 else sites.copy()
+        words, thresholds = np.empty(visits.size, np.uint64), np.empty(visits.size)
         count = 0
         for _ in range(n_sweeps):
-            _draw_sweep(streams[c], sites, random_scan, words, visits, thresholds)
-            for k in range(sites.size):
+            _draw_sweep(streams[c], sites, n_picks, words, visits, thresholds)
+            for k in range(visits.size):
                 i = visits[k]
                 up = field[i] > thresholds[k]
                 if up == (x[i] > 0) or (held is not None and held[c, i]):
@@ -143,20 +147,19 @@ def _fields(x, biases, indptr, heads, weights):
 
 
 @njit(cache=True, nogil=True)
-def sparse_sweeps(states, streams, biases, indptr, heads, weights, sites, held, random_scan, n_sweeps):
-    """Sweep each chain along a CSR graph; a flip changes the fields of the neighbours."""
+def sparse_sweeps(states, streams, biases, indptr, heads, weights, sites, held, n_picks, n_sweeps):
+    """Sweep each chain along a CSR graph, as `dense_sweeps` does; a flip changes the fields of the neighbours."""
     n_chains = len(states)
     flips = np.zeros(n_chains, np.int64)
     for c in range(n_chains):
         x = states[c]
         field = _fields(x, biases, indptr, heads, weights)
-        words = np.empty(sites.size, np.uint64)
-        thresholds = np.empty(sites.size)
-        visits = sites.copy()
+        visits = np.empty(n_picks, sites.dtype) if n_picks > 0 else sites.copy()
+        words, thresholds = np.empty(visits.size, np.uint64), np.empty(visits.size)
         count = 0
         for _ in range(n_sweeps):
-            _draw_sweep(streams[c], sites, random_scan, words, visits, thresholds)
-            for k in range(sites.size):
+            _draw_sweep(streams[c], sites, n_picks, words, visits, thresholds)
+            for k in range(visits.size):
                 i = visits[k]
                 up = field[i] > thresholds[k]
                 if up == (x[i] > 0) or (held is not None and held[c, i]):

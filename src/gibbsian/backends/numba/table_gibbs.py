@@ -54,28 +54,28 @@ def sweeps(
     cardinalities,
     sites,
     held,
-    random_scan,
+    n_picks,
     n_sweeps,
 ):
-    """Sweep each chain over `sites`, in their order or at random; return the number of changes."""
-    n_chains = len(codes)
+    """Sweep each chain over `sites`, in their order or `n_picks` of them at random; return the number of changes."""
+    n_chains, n_visits = len(codes), n_picks if n_picks > 0 else sites.size
     n_groups = (n_chains + GROUP - 1) // GROUP
     changes = np.zeros(n_groups, np.int64)
     for g in range(n_groups):
         first = g * GROUP
         lanes = min(GROUP, n_chains - first)
-        words, picks = np.empty((lanes, sites.size), np.uint64), np.empty((lanes, sites.size), np.uint64)
+        words, picks = np.empty((lanes, n_visits), np.uint64), np.empty((lanes, n_visits), np.uint64)
         buffer = np.empty(cardinalities.max())
         count = 0
         for _ in range(n_sweeps):
             for lane in range(lanes):
-                if random_scan:
+                if n_picks > 0:
                     fill_words(streams[first + lane], picks[lane])
                 fill_words(streams[first + lane], words[lane])
-            for k in range(sites.size):
+            for k in range(n_visits):
                 for lane in range(lanes):
                     c = first + lane
-                    i = sites[below(picks[lane, k], sites.size)] if random_scan else sites[k]
+                    i = sites[below(picks[lane, k], sites.size)] if n_picks > 0 else sites[k]
                     if held is not None and held[c, i]:
                         continue
                     state, weights = codes[c], buffer[: cardinalities[i]]

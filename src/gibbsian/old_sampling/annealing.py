@@ -21,9 +21,9 @@ from gibbsian.backends.device import here
 from gibbsian.backends.processes import are_dealt, map_fits
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import ExponentialFamily, Model
+from gibbsian.old_sampling.paths import as_path
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.sampling.paths import as_path
 from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
@@ -56,7 +56,7 @@ class AnnealedRun:
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.sampling.annealing import AnnealedRun
+    >>> from gibbsian.old_sampling.annealing import AnnealedRun
     >>> run = AnnealedRun(np.ones((2, 1), np.int8), np.log([1.0, 3.0]), n_betas=10)
     >>> run.weights, round(run.log_partition, 4), round(run.effective_sample_size, 4)
     (array([0.25, 0.75]), 0.6931, 1.6)
@@ -134,7 +134,7 @@ class AnnealedRun:
         Examples
         --------
         >>> import numpy as np
-        >>> from gibbsian.sampling.annealing import AnnealedRun
+        >>> from gibbsian.old_sampling.annealing import AnnealedRun
         >>> AnnealedRun(np.ones((3, 1), np.int8), np.array([2.0, 2.0, 2.0]), n_betas=10).describe()
         'log Z = 2.0000 +- 0.0000 by a forward run of 3 walkers (worth 3.0) through 10 temperatures'
         """
@@ -162,7 +162,7 @@ class Annealing:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> from gibbsian.sampling.annealing import Annealing
+    >>> from gibbsian.old_sampling.annealing import Annealing
     >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
     >>> run = Annealing(n_walkers=100, betas=1000).forward(model, rng=0)
     >>> truth = gb.inference.exact(model).log_partition
@@ -215,7 +215,7 @@ class Annealing:
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.sampling.annealing import Annealing
+        >>> from gibbsian.old_sampling.annealing import Annealing
         >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
         >>> engine = gb.inference.exact(model)
         >>> draws = engine.sample(100, np.random.default_rng(0))
@@ -245,7 +245,7 @@ class Annealing:
         Examples
         --------
         >>> import gibbsian as gb
-        >>> from gibbsian.sampling.annealing import Annealing
+        >>> from gibbsian.old_sampling.annealing import Annealing
         >>> model = gb.PairwiseFamily.model(gb.graphs.grid(4, 4), None, [1.0] * 24)
         >>> ladder = Annealing(betas=100).adapted(model, rng=0).ladder
         >>> bool(ladder[50] < 0.5)                 # the order comes early, and short steps with it

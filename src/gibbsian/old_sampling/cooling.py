@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 from gibbsian.backends.numba.cooling import cool, temper
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.ising import is_ising
+from gibbsian.old_sampling.variable_paths import variable_path
 from gibbsian.rng import chain_streams
-from gibbsian.sampling.variable_paths import variable_path
 
 # Chains of a round and their sweeps; a round has twice the sweeps of the one before. So many chains are to agree.
 CHAINS, SWEEPS, ROUNDS, AGREEING = 32, 100, 5, 3

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.sampling.block_gibbs import LAYER_SAMPLERS
+from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 from gibbsian.settings import check_whole_number
 
 # Chains and steps of a round in which the places are moved.
@@ -77,8 +77,8 @@ class Tempering:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(6)] * 2), np.random.default_rng(0)
-    >>> path = gb.sampling.layer_path(family.build(weights=[np.eye(6)]), rng=rng)
-    >>> sampler = gb.sampling.Tempering(betas=4)
+    >>> path = gb.old_sampling.layer_path(family.build(weights=[np.eye(6)]), rng=rng)
+    >>> sampler = gb.old_sampling.Tempering(betas=4)
     >>> state, info = sampler.step(path, sampler.init(path, 10, rng), rng, n_steps=20)
     >>> state.values.shape, bool((info.swap_rates > 0.3).all())
     ((4, 10, 6), True)
@@ -142,7 +142,7 @@ class Tempering:
         >>> import numpy as np, gibbsian as gb
         >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(10)] * 2), np.random.default_rng(0)
         >>> rbm = family.build(weights=[np.full((10, 10), 1.0)])
-        >>> ladder = gb.sampling.Tempering(betas=6).adapted(gb.sampling.layer_path(rbm, rng=rng), rng).ladder
+        >>> ladder = gb.old_sampling.Tempering(betas=6).adapted(gb.old_sampling.layer_path(rbm, rng=rng), rng).ladder
         >>> bool(ladder[3] < 0.5)                 # the order comes early
         True
         """

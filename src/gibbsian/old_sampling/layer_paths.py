@@ -24,10 +24,10 @@ from gibbsian.inference import exact
 from gibbsian.models.base import Family, Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import codes_of, idle_means, mean_values, refused, spread
+from gibbsian.old_sampling.block_gibbs import BlockGibbs
+from gibbsian.old_sampling.paths import Groups, SteppedPath
 from gibbsian.resources import require_memory, spans
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.sampling.block_gibbs import BlockGibbs
-from gibbsian.sampling.paths import Groups, SteppedPath
 
 # Base rates are moved this far towards those of units without fields: what the data never show the model may.
 SHRINKAGE = 0.01
@@ -153,8 +153,8 @@ def layer_path(model: Model[Any], base: object = "chains", summed: str = "auto",
     >>> import numpy as np, gibbsian as gb
     >>> weights = np.random.default_rng(0).normal(size=(8, 5))
     >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(8), gb.models.BinaryUnits(5))).build(weights=[weights])
-    >>> path = gb.sampling.layer_path(rbm, summed="visible", rng=0)
-    >>> run = gb.sampling.Annealing(betas=1000).forward(path, rng=1)
+    >>> path = gb.old_sampling.layer_path(rbm, summed="visible", rng=0)
+    >>> run = gb.old_sampling.Annealing(betas=1000).forward(path, rng=1)
     >>> abs(run.log_partition - gb.inference.exact(rbm).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """

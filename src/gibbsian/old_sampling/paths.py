@@ -255,9 +255,9 @@ def as_path(model: Path | Model[Any], rng: np.random.Generator) -> Path:
     if isinstance(model, Path):
         return model
     if keeps(model.family, Layered):
-        from gibbsian.sampling.layer_paths import layer_path
+        from gibbsian.old_sampling.layer_paths import layer_path
 
         return layer_path(model, rng=rng)
-    from gibbsian.sampling.variable_paths import variable_path
+    from gibbsian.old_sampling.variable_paths import variable_path
 
     return variable_path(model)

@@ -7,9 +7,9 @@ import numpy as np
 from gibbsian.backends.numba import clique_gibbs as kernels
 from gibbsian.models.base import Model
 from gibbsian.models.families.products import ProductsFamily
-from gibbsian.sampling.base import SWEEPS, ChainState, SweepInfo
-from gibbsian.sampling.gibbs import Gibbs
-from gibbsian.sampling.plans import SweepPlan
+from gibbsian.old_sampling.base import SWEEPS, ChainState, SweepInfo
+from gibbsian.old_sampling.gibbs import Gibbs
+from gibbsian.old_sampling.plans import SweepPlan
 
 
 @SWEEPS.register("products")
@@ -27,9 +27,11 @@ def clique_sweeps(
     )
     if done is not None:
         return done
-    kernel = kernels.random_sweeps if plan.random_scan else kernels.ordered_sweeps
 
     def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
-        return kernel(codes, streams, *cliques, *values, family.variables.two_valued, plan.sites, held, n_sweeps)
+        system = (*cliques, *values, family.variables.two_valued, plan.sites, held)
+        if plan.random_scan:
+            return kernels.random_sweeps(codes, streams, *system, plan.sites.size, n_sweeps)
+        return kernels.ordered_sweeps(codes, streams, *system, n_sweeps)
 
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)

@@ -19,12 +19,12 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
+from gibbsian.old_sampling.base import draw
+from gibbsian.old_sampling.independent import IndependentVariables, as_independent
+from gibbsian.old_sampling.paths import Path
+from gibbsian.old_sampling.plans import by_rank
 from gibbsian.resources import require_memory
 from gibbsian.rng import chain_streams
-from gibbsian.sampling.base import draw
-from gibbsian.sampling.independent import IndependentVariables, as_independent
-from gibbsian.sampling.paths import Path
-from gibbsian.sampling.plans import by_rank
 
 # Temperatures that one call of a kernel goes through: between calls a run can be interrupted, and what is kept up to
 # date within one is summed afresh, so that rounding does not pile up.
@@ -201,8 +201,8 @@ def variable_path(
     --------
     >>> import gibbsian as gb
     >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
-    >>> path = gb.sampling.variable_path(model, base="uniform", marginalise=True)
-    >>> run = gb.sampling.Annealing(betas=1000).forward(path, rng=0)
+    >>> path = gb.old_sampling.variable_path(model, base="uniform", marginalise=True)
+    >>> run = gb.old_sampling.Annealing(betas=1000).forward(path, rng=0)
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """

@@ -25,7 +25,7 @@ class IndependentVariables(NamedTuple):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.sampling.independent import IndependentVariables
+    >>> from gibbsian.old_sampling.independent import IndependentVariables
     >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.5, 0.0], [3.0])
     >>> IndependentVariables.uniform(model).probabilities(0)
     array([0.5, 0.5])
@@ -73,7 +73,7 @@ class IndependentVariables(NamedTuple):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.sampling.independent import IndependentVariables
+        >>> from gibbsian.old_sampling.independent import IndependentVariables
         >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
         >>> IndependentVariables.of_data(model, np.array([[1, 1], [1, 0]])).probabilities(0)
         array([0.25, 0.75])

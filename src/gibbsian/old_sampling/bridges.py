@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.old_sampling.paths import Path
 from gibbsian.progress import counted
-from gibbsian.sampling.paths import Path
 from gibbsian.startup import expit, stdtrit
 
 # Columns: independent of each other, and as many as the lanes of a kernel.
@@ -51,7 +51,7 @@ def bennett(there: np.ndarray, back: np.ndarray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.sampling.bridges import bennett
+    >>> from gibbsian.old_sampling.bridges import bennett
     >>> x, y = np.random.default_rng(0).normal(size=(2, 10_000)) * [[1.0], [0.5]]     # exp(-x^2/2) and exp(-2 y^2)
     >>> bool(abs(bennett(-1.5 * x**2, 1.5 * y**2) - np.log(0.5)) < 0.02)
     True
@@ -93,7 +93,7 @@ class TemperedRun:
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.sampling import TemperedRun
+    >>> from gibbsian.old_sampling import TemperedRun
     >>> pulls, no_states = np.array([[0.0, 0.1, -0.1, 0.0]] * 2), np.empty((0, 3))
     >>> TemperedRun(np.array([0.0, 1.0]), 2.0, pulls, np.array([0.5]), no_states).describe()
     '4 tempered columns of 2 chains give 2.0000 +- 0.3266 by the bridges between them'
@@ -168,9 +168,9 @@ class TemperedColumns:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> from gibbsian.sampling.bridges import TemperedColumns
+    >>> from gibbsian.old_sampling.bridges import TemperedColumns
     >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.8] * 12)
-    >>> run = TemperedColumns.settled(gb.sampling.variable_path(model), rng=gb.rng.as_generator(0)).run(200)
+    >>> run = TemperedColumns.settled(gb.old_sampling.variable_path(model), rng=gb.rng.as_generator(0)).run(200)
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """

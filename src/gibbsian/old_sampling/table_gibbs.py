@@ -9,9 +9,9 @@ from gibbsian.backends.table_entries import Entries
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.families.potentials import PotentialsFamily
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.sampling.base import SWEEPS, ChainState, SweepInfo
-from gibbsian.sampling.gibbs import Gibbs, once_a_model
-from gibbsian.sampling.plans import SweepPlan
+from gibbsian.old_sampling.base import SWEEPS, ChainState, SweepInfo
+from gibbsian.old_sampling.gibbs import Gibbs, once_a_model
+from gibbsian.old_sampling.plans import SweepPlan
 
 
 @SWEEPS.register("tables")
@@ -28,7 +28,8 @@ def table_sweeps(
     tables, entries = _tables_of(model)
 
     def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
-        return kernels.sweeps(codes, streams, tables, *entries, sizes, plan.sites, held, plan.random_scan, n_sweeps)
+        n_picks = plan.sites.size * plan.random_scan
+        return kernels.sweeps(codes, streams, tables, *entries, sizes, plan.sites, held, n_picks, n_sweeps)
 
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)
 

@@ -15,7 +15,7 @@ from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check_whole_number
 
-LAYER_SAMPLERS = Registry("layer sampler", "gibbsian.sampling", "LAYER_SAMPLERS")
+LAYER_SAMPLERS = Registry("layer sampler", "gibbsian.old_sampling", "LAYER_SAMPLERS")
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class BlockGibbs:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> family, rng = gb.models.StackFamily((gb.models.SpinUnits(2), gb.models.SpinUnits(1))), np.random.default_rng(0)
-    >>> rbm, sampler = family.build(weights=[[[20.0], [20.0]]]), gb.sampling.BlockGibbs()
+    >>> rbm, sampler = family.build(weights=[[[20.0], [20.0]]]), gb.old_sampling.BlockGibbs()
     >>> chains = sampler.init(rbm, 2, rng, values=[np.array([[1.0, 1.0], [-1.0, -1.0]])])
     >>> sampler.step(rbm, chains, rng, n_steps=5)[0].values[0]
     array([[ 1.,  1.],
@@ -131,7 +131,7 @@ def draw_layers(
     --------
     >>> import gibbsian as gb
     >>> rbm = gb.models.StackFamily((gb.models.BinaryUnits(3), gb.models.BinaryUnits(2))).build()
-    >>> [part.shape for part in gb.sampling.draw_layers(rbm, 40, rng=0, n_chains=20)]
+    >>> [part.shape for part in gb.old_sampling.draw_layers(rbm, 40, rng=0, n_chains=20)]
     [(20, 2, 3), (20, 2, 2)]
     """
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):

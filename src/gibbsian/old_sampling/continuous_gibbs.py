@@ -15,8 +15,8 @@ import numpy as np
 from gibbsian.backends.numba.random import fill_uniforms
 from gibbsian.models.base import Model
 from gibbsian.models.families.quadrature import QuadratureFamily
-from gibbsian.sampling.base import SWEEPS, ChainState, SweepInfo
-from gibbsian.sampling.gibbs import Gibbs
+from gibbsian.old_sampling.base import SWEEPS, ChainState, SweepInfo
+from gibbsian.old_sampling.gibbs import Gibbs
 
 # Cells of the grid. A normal conditional of a tenth of the range is then accepted 99 times in a hundred.
 N_CELLS = 96

@@ -10,8 +10,8 @@ import numpy as np
 from gibbsian.backends.device import here, twin
 from gibbsian.backends.parallel import in_slices
 from gibbsian.models.base import DiscreteFamily, Family, Model
-from gibbsian.sampling.base import ChainState, SweepInfo
-from gibbsian.sampling.gibbs import Gibbs
+from gibbsian.old_sampling.base import ChainState, SweepInfo
+from gibbsian.old_sampling.gibbs import Gibbs
 
 
 def by_rank(rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
