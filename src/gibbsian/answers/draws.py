@@ -6,7 +6,7 @@ import numpy as np
 
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.chains import summaries
+from gibbsian.expectations.mixing import summaries
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.old_sampling import BlockGibbs, Sampler, as_sampler, draw
 from gibbsian.old_sampling.bridges import COLUMNS, TemperedColumns

@@ -78,7 +78,7 @@ def as_expectation(expectation: str | Expectation[S], argument: str = "expectati
 
     Examples
     --------
-    >>> from gibbsian.expectations.legacy import as_expectation
+    >>> from gibbsian.expectations.base import as_expectation
     >>> as_expectation("exact")
     Exact(max_seconds=60.0)
     """

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
-from gibbsian.expectations.legacy import EXPECTATIONS
-from gibbsian.models.base import Array, DiscreteFamily, Model
+from gibbsian.expectations.base import EXPECTATIONS, Starts
+from gibbsian.expectations.convergence import START_SCALE, Ending, sweep, views
+from gibbsian.expectations.rows import MaskedRows, RowByRow
+from gibbsian.expectations.samples import Samples
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import IsingFamily, is_ising
 from gibbsian.rng import Key

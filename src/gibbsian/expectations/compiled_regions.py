@@ -22,7 +22,7 @@ from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
 from gibbsian.backends.parallel import map_in_order, n_threads
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.in_spins import is_binary
+from gibbsian.expectations.spin_products import is_binary
 from gibbsian.expectations.regions import (
     ForestAround,
     IndependentNeighbours,

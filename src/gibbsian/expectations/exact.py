@@ -154,12 +154,4 @@ class BoundEnumeration:
 
     def samples(self, state: Floats) -> Samples:
         """Return the complete rows and all completions of the others, weighted by their probabilities."""
-        _, weights = self._posterior(state)
-        found = Samples(self.completions.states, weights) if len(weights) else None
-        return joined([part for part in (self.rows.whole, found) if part is not None])
-
-
-def joined(parts: list[Samples]) -> Samples:
-    """Put weighted samples together."""
-    states, weights = zip(*((part.states, part.weights) for part in parts), strict=True)
-    return Samples(np.concatenate(states), np.concatenate(weights))
+        return self.rows.completed(self.completions.states, self._posterior(state)[1])

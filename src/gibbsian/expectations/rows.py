@@ -53,6 +53,8 @@ class MaskedRows:
         The complete rows, weighted by their shares.
     n_rows : int
         Rows of the user's table that those with missing cells stand for.
+    data : Dataset or None
+        All rows as they came.
     """
 
     states: States
@@ -61,6 +63,7 @@ class MaskedRows:
     constant: Floats
     whole: Samples | None = None
     n_rows: int = 1
+    data: Dataset | None = None
 
     @classmethod
     def of(cls, family: ExponentialFamily, clamp: Rows | None) -> Self:
@@ -74,10 +77,10 @@ class MaskedRows:
         complete, holed = np.flatnonzero(~holed & (shares > 0)), np.flatnonzero(holed & (shares > 0))
         whole, constant = None, zeros
         if len(complete):
-            whole = Samples(data.states[complete], shares[complete])
+            whole = Samples(data.states[complete], repeats=data.weights[complete])
             constant = family.mean_statistics(data.states[complete], shares[complete]) * shares[complete].sum()
         n_rows = int(np.isin(data.row_of, holed).sum())
-        return cls(data.states[holed], data.holes[holed], shares[holed], constant, whole, n_rows)
+        return cls(data.states[holed], data.holes[holed], shares[holed], constant, whole, n_rows, data)
 
     @property
     def share(self) -> float:
@@ -88,6 +91,15 @@ class MaskedRows:
     def all_missing(self) -> bool:
         """Whether there is one row, all of whose cells are missing."""
         return self.whole is None and len(self.missing) == 1 and bool(self.missing.all())
+
+    def completed(self, states: States, shares: Floats) -> Samples:
+        """Return complete states and completions of the other rows, by their shares, as samples of all rows."""
+        total, used = 1.0 if self.data is None else self.data.total_weight, shares > 0
+        if self.whole is None:
+            return Samples(states[used], repeats=total * shares[used])
+        assert self.whole.repeats is not None
+        repeats = np.concatenate([self.whole.repeats, total * shares[used]])
+        return Samples(np.concatenate([self.whole.states, states[used]]), repeats=repeats)
 
     @cached_property
     def pointers(self) -> Integers:

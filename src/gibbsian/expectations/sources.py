@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -26,6 +27,11 @@ from gibbsian.expectations.mixing import MixingCheck
 from gibbsian.expectations.rows import MaskedRows
 from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import ExponentialFamily, Model
+from gibbsian.models.variables import Variables
+from gibbsian.old_sampling.annealing import Annealing
+from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.old_sampling.independent import IndependentVariables, as_independent, check_base
+from gibbsian.old_sampling.variable_paths import variable_path
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
 from gibbsian.sampling import Chains, Kernel, Transition, kernel_for
@@ -359,7 +365,7 @@ class FreeChains:
         n_chains, states = settings.n_chains or N_CHAINS, None
         if starts is not None:
             if self._at_copies:
-                states, _ = self._copies()
+                states, _ = self._copies
                 n_chains = len(states)
             else:
                 if settings.copies is not None:
@@ -374,6 +380,7 @@ class FreeChains:
         starts = self.starts
         return self.settings.copies is not None and isinstance(starts, Samples | Dataset)
 
+    @cached_property
     def _copies(self) -> tuple[States, Floats]:
         assert self.starts is not None
         return spread_over_starts(self.starts, (self.settings.copies or 1) * n_starts(self.starts))
@@ -381,7 +388,7 @@ class FreeChains:
     def advance(self, theta: Floats, state: ChainsState, starts: Starts | None = None) -> tuple[Drawn, ChainsState]:
         """Run the chains on; starts of a call are not used."""
         settings, (chains, fresh) = self.settings, state
-        weights = self._copies()[1] if self._at_copies else None
+        weights = self._copies[1] if self._at_copies else None
         if settings.n_draws == 1:
             if not (fresh and settings.data_first and self.starts is not None):
                 burn_in = (settings.burn_in or 0) if fresh else 0
@@ -403,7 +410,7 @@ class FreeChains:
 
     def samples(self, state: ChainsState) -> Samples:
         """Return where the chains stand."""
-        return Samples(state.chains.states, self._copies()[1] if self._at_copies else None)
+        return Samples(state.chains.states, self._copies[1] if self._at_copies else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,10 +419,10 @@ class ClampedChains:
 
     settings: PersistentChains
     rows: MaskedRows
+    variables: Variables
     row_of: Integers
     shares: Floats
     kernel: Kernel
-    frequencies: list[Floats] = field(repr=False)
 
     @classmethod
     def of(cls, settings: PersistentChains, family: ExponentialFamily, rows: MaskedRows) -> ClampedChains:
@@ -425,7 +432,7 @@ class ClampedChains:
         row_of, shares = np.tile(row_of, copies), np.tile(shares, copies)
         require_chains(len(row_of), len(family.variables))
         kernel = kernel_for(family, settings.sampler, ~rows.missing[row_of])
-        return cls(settings, rows, row_of, shares, kernel, rows.column_frequencies)
+        return cls(settings, rows, family.variables, row_of, shares, kernel)
 
     @property
     def copies(self) -> int:
@@ -437,8 +444,10 @@ class ClampedChains:
         rows = self.rows
         if not len(self.row_of):
             return ChainsState(Chains(rows.states, np.zeros((0, 4), np.uint64)), False)
+        assert rows.data is not None
         states, rng = rows.states[self.row_of], key.fold("cells").generator()
-        starts = fill_cells(states, rows.missing[self.row_of], self.frequencies, rows.variables, rng)
+        frequencies = column_frequencies(rows.data)
+        starts = fill_cells(states, rows.missing[self.row_of], frequencies, self.variables, rng)
         return ChainsState(self.kernel.init(len(starts), key, starts), True)
 
     def advance(self, theta: Floats, state: ChainsState, starts: Starts | None = None) -> tuple[Drawn, ChainsState]:
@@ -462,7 +471,7 @@ class ClampedChains:
         each = len(self.row_of) // self.copies
         some = slice(None) if copy is None else slice(copy * each, (copy + 1) * each)
         shares = self.shares[some] / (self.copies if copy is None else 1)
-        return self.rows.joined(state.chains.states[some], shares)
+        return self.rows.completed(state.chains.states[some], shares)
 
 
 # -- walkers and ladders -----------------------------------------------------------------------------------------------

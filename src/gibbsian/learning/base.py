@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,16 @@ from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import Family, Model
 from gibbsian.registry import Registry
 from gibbsian.settings import settings_of
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Rebuilt(Generic[Part]):
+    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out."""
+
+    value: Part
+
 
 LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
 # Who binds a mixture to rows, for EM.

@@ -20,7 +20,7 @@ from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.clamped import mean_statistics
+from gibbsian.expectations.imputation import mean_statistics
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.expectations.legacy import Rebuilt
 from gibbsian.expectations.there import where_rows_are

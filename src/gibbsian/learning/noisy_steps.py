@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.clamped import shrunk_means
+from gibbsian.expectations.imputation import shrunk_means
 from gibbsian.learning.objectives.centring import LinearMap
 from gibbsian.learning.optimizers import Adam, Converged, Decay, GradientStep, StepInfo
 from gibbsian.learning.optimizers.base import largest, subgradient

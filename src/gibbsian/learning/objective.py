@@ -13,7 +13,7 @@ from gibbsian.arrays import Tensor
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations.clamped import present_means, shrunk_means
+from gibbsian.expectations.imputation import present_means, shrunk_means
 from gibbsian.learning.base import LEARNERS, Learner, LearnerState
 from gibbsian.learning.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective

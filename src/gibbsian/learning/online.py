@@ -17,7 +17,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.data.rows import Minibatches, Rows
 from gibbsian.errors import CodingError, DataError
-from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations.imputation import present_means
 from gibbsian.learning.base import LEARNERS, LearnerState
 from gibbsian.learning.completing import completed, require_shown
 from gibbsian.learning.moment_matching import as_gradient_step

@@ -1,0 +1,121 @@
+"""Expectations over the rows of a cluster, taken by the workers that hold them; nothing stays there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from gibbsian.arrays import Floats
+from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
+from gibbsian.estimate import Estimate
+from gibbsian.expectations.base import BoundExpectation, Expectation, Starts
+from gibbsian.expectations.imputation import fingerprint_of
+from gibbsian.expectations.samples import Samples
+from gibbsian.models.base import ExponentialFamily, Model
+from gibbsian.rng import Key
+
+S = TypeVar("S")
+
+
+def bind_expectation(
+    expectation: Expectation[S],
+    model: Model[ExponentialFamily],
+    clamp: Rows | None = None,
+    starts: Starts | None = None,
+) -> BoundExpectation[S] | BoundPerCall[S]:
+    """Bind an expectation to rows wherever they are: those on a cluster are clamped, or started at, by its workers."""
+    there = clamp is not None and clamp.on_cluster
+    return (RestartedPerCall(expectation) if there else expectation).bind(model, clamp, starts)
+
+
+@dataclass(frozen=True)
+class RestartedPerCall(Generic[S]):
+    """An expectation given rows on a cluster: each worker binds its own rows anew in every call.
+
+    Chains that a worker kept would be lost with it. They begin anew in every call, from a key that the fit, the number
+    of the call and the rows decide; so the bits do not depend on where a partition is, nor on what happened.
+
+    Parameters
+    ----------
+    inner : Expectation
+        What is taken of the rows of each worker: they are its `clamp`, or else its `starts`.
+    """
+
+    inner: Expectation[S]
+
+    def bind(
+        self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
+    ) -> BoundPerCall[S]:
+        """Remember the rows."""
+        return BoundPerCall(self.inner, model, starts if clamp is None else clamp, clamp is not None)
+
+
+class PerCallState(NamedTuple):
+    """What seeds the workers, the number of calls so far, and theta of the last one."""
+
+    key: Key
+    n_calls: int
+    theta: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BoundPerCall(Generic[S]):
+    """An expectation of rows on a cluster."""
+
+    inner: Expectation[S]
+    family: Model[ExponentialFamily]
+    rows: Starts | None
+    clamped: bool
+
+    def init(self, theta: Floats, key: Key) -> PerCallState:
+        """Return what seeds the workers."""
+        return PerCallState(key, 0, theta)
+
+    def __call__(
+        self, theta: Floats, state: PerCallState, starts: Starts | None = None
+    ) -> tuple[Estimate, PerCallState]:
+        """Return the mean over all rows, and its standard error from those of the partitions."""
+        state = PerCallState(state.key, state.n_calls + 1, theta)
+        rows = self.rows if self.clamped or starts is None else starts
+        assert isinstance(rows, Rows)
+        mean, variance, value = rows.mean(partial(_estimate, self, state))
+        parts = {} if np.isnan(value) else {"log_partition": Estimate(float(value))}
+        return Estimate(mean, np.sqrt(variance / rows.total_weight), parts), state
+
+    def samples(self, state: PerCallState) -> Rows:
+        """Return the rows as the workers complete them."""
+        assert isinstance(self.rows, Rows)
+        return self.rows.map(partial(_completed, self, state))
+
+    def of_partition(self, state: PerCallState, data: Dataset) -> tuple[Estimate, Samples | Rows | None]:
+        """Return the expectation of the rows of a partition, and their completions."""
+        bound = self.inner.bind(self.family, data) if self.clamped else self.inner.bind(self.family, None, data)
+        before = bound.init(state.theta, state.key.fold(state.n_calls, fingerprint_of(data)))
+        estimate, after = bound(state.theta, before)
+        return estimate, bound.samples(after)
+
+
+def _estimate(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> tuple[Floats, Floats, float]:
+    """Return mean, variance times weight, and log-evidence or NaN."""
+    estimate, _ = bound.of_partition(state, data)
+    value = float(estimate.parts.get("log_partition", np.nan))
+    return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
+
+
+def _completed(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> Dataset:
+    if not data.has_missing:
+        return data
+    _, samples = bound.of_partition(state, data)
+    assert isinstance(samples, Samples)
+    return completed_rows(data, samples)
+
+
+def completed_rows(data: Dataset, samples: Samples) -> Dataset:
+    """Return completions of rows as rows with the columns of the data, of the same weight."""
+    weights = samples.shares * data.total_weight
+    number = np.arange(samples.n_samples)
+    return replace(data, states=samples.states, weights=weights, missing=None, row_of=number, row_weights=weights)
