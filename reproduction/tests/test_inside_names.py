@@ -25,10 +25,9 @@ def imports(source: str) -> Iterator[str]:
 
 
 def is_public(name: str) -> bool:
-    """Whether a name stands in the package, or in one of the modules that the package lists."""
+    """Whether a name stands in the package, or in a module that its package lists, which is listed itself."""
     package, _, listed = name.rpartition(".")
-    part = package.removeprefix("gibbsian").removeprefix(".")
-    if part and part not in gibbsian.__all__:
+    if package != "gibbsian" and not is_public(package):
         return False
     module = import_module(package)
     own = [key for key, value in vars(module).items() if inspect.getmodule(value) in (module, None)]

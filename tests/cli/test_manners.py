@@ -84,7 +84,7 @@ def test_the_bar_shows_step_value_gradient_and_time(monkeypatch):
 def test_the_bar_shows_figures_of_the_learner_and_never_goes_back(monkeypatch):
     screen = _terminal(monkeypatch)
     bar, shares = Bar("fitting"), []
-    steps = [StepInfo(2.5, norm, 1.0, 4, details={"functions": 7}) for norm in (1.0, 1e-3, 1e-2)]
+    steps = [StepInfo(2.5, norm, 1.0, 4, metrics={"functions": 7}) for norm in (1.0, 1e-3, 1e-2)]
     run_of = SimpleNamespace(n_steps=0, max_iter=1000, tol=1e-6, info=None)
     bar.on_start(run_of)
     for run_of.n_steps, run_of.info in enumerate(steps, start=1):

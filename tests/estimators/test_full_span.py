@@ -400,7 +400,7 @@ def test_callback_tells_cost_size_and_time(rng):
     told = []
     machine = gb.FullSpan(callbacks=lambda number, step: told.append(step)).fit(parities(rng))
     assert [step.value for step in told] == machine.trace_["cost"].tolist()
-    assert [step.details["n_functions"] for step in told] == machine.trace_["n_functions"].tolist()
+    assert [step.metrics["n_functions"] for step in told] == machine.trace_["n_functions"].tolist()
     assert machine.result_.seconds == pytest.approx(machine.trace_["seconds"].sum())
 
 

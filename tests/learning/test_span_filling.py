@@ -55,7 +55,7 @@ def test_the_cost_on_observed_cells_never_rises(algorithm, cardinalities, rng):
             continue
         assert info.value >= exact - 1e-10  # a bound
         assert info.value <= last + 1e-10
-        if info.details["kind"] == 8:
+        if info.metrics["kind"] == 8:
             assert info.value <= exact_before + 1e-10  # which a fill makes tight
             after_fills.append(exact)
         last = info.value

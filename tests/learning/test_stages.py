@@ -11,7 +11,7 @@ from gibbsian.learning.bound_mixtures import bound
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.stages import Restarts
 from gibbsian.models import GaussianMixtureFamily, KMeansFamily
-from gibbsian.rng import generator_of, generator_words
+from gibbsian.rng import Key
 
 
 @pytest.fixture
@@ -37,14 +37,15 @@ def test_the_best_start_is_kept(data):
     assert result.reason.endswith("(the best of 8 starts)")
 
 
-def test_starts_are_those_of_spawned_generators(data):
-    rng = np.random.default_rng(3)
-    alone = [
-        run(EM(), KMeansFamily(5, 2).unfitted(), data, child, max_iter=300, tol=0.0).trace.column("value")[-1]
-        for child in rng.spawn(4)
-    ]
+def test_starts_are_those_of_folded_keys(data):
+    model = KMeansFamily(5, 2).unfitted()
     trace = fit(Restarts(EM(), 4, max_iter=300, tol=0.0), data).trace
-    assert alone == [trace.column("value")[trace.column("start") == start][-1] for start in range(4)]
+    for start in range(4):
+        alone, own = EM().bind(model, data), Key.of(3).fold("start", start)
+        state, info = alone.init(own.fold("fit"), model.theta)
+        while info.gradient_norm != 0:
+            state, info = alone.step(state)
+        assert info.value == trace.column("value")[trace.column("start") == start][-1]
 
 
 def test_a_degenerate_start_is_kept_only_where_there_is_no_other(rng):
@@ -75,14 +76,6 @@ def test_an_interrupted_run_keeps_the_best_so_far(data):
     first = part.trace.column("value")[part.trace.column("start") == 0][-1]
     steps = bound(KMeansFamily(5, 2), data, hard=True)
     assert steps.e_step(steps.adopted(part.model)).free_energy == pytest.approx(first)
-
-
-def test_the_state_of_a_generator_is_six_words():
-    rng = np.random.default_rng(5)
-    rng.integers(0, 7, size=3, dtype=np.int32)  # leaves half a word over
-    again = generator_of(generator_words(rng))
-    assert rng.integers(0, 99, size=9, dtype=np.int32).tolist() == again.integers(0, 99, 9, dtype=np.int32).tolist()
-    assert (rng.normal(size=5) == again.normal(size=5)).all()
 
 
 def test_hidden_units_are_learned_from_several_starts(rng):

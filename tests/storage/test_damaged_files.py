@@ -166,11 +166,11 @@ def test_numbers_of_single_precision_are_finite_too(number):
 
 def test_progress_of_single_precision_is_finite_too():
     template = np.zeros(2, np.float32)
-    with pytest.raises(ArgumentError, match="progress holds numbers"):
+    with pytest.raises(ArgumentError, match="state holds numbers"):
         unpack(template, pack(np.array([0.0, np.inf], np.float32)))
-    with pytest.raises(ArgumentError, match=r"progress holds float64 of shape \(3,\)"):
+    with pytest.raises(ArgumentError, match=r"state holds float64 of shape \(3,\)"):
         unpack(template, pack(np.zeros(3)))
-    with pytest.raises(ArgumentError, match=r"progress\.1 is missing"):
+    with pytest.raises(ArgumentError, match=r"state\.1 is missing"):
         unpack((template, template), pack((template,)))
 
 

@@ -28,14 +28,14 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learning.base import LEARNERS, Learner, as_learner, name_of
+from gibbsian.learning.base import LEARNERS, Fit, Learner, OldFit, as_learner, name_of
 from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learning.objectives.priors import natural_penalties
-from gibbsian.learning.optimizers import Failed
+from gibbsian.learning.optimizers import Failed, StepInfo
 from gibbsian.learning.result import FitResult, Trace
 from gibbsian.learning.run import run
 from gibbsian.learning.verdict import warn_untrained
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if
 from gibbsian.storage.checkpoints import as_checkpoint
@@ -248,17 +248,16 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             learner = self._chunk_learner(start, data)
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
-            state, info = learner.update(before, start, shown, rng)
+            fit = learner.bind_chunk(start, shown)
+            state, info = fit.step(_begun(fit, rng) if before is None else fit.carry(before))
             if isinstance(info.outcome, Failed):
                 raise ArgumentError(info.outcome.reason, info.outcome.hint)
-            result = self._chunk_result(learner, learner.fitted(start, state), state, info, data, shown)
+            result = self._chunk_result(learner, fit.model(state), info, data, shown)
             self._set_fitted(result, data.coding, data.names if first else self.names_)
             self._state = state
         return self
 
-    def _chunk_result(
-        self, learner: Learner, model: Any, state: Any, info: Any, data: Dataset, shown: Any
-    ) -> FitResult:
+    def _chunk_result(self, learner: Learner, model: Any, info: StepInfo, data: Dataset, shown: Any) -> FitResult:
         """Return the result of one chunk more, after what was learned before."""
         before = self.result_ if self._is_fitted else FitResult(model, Trace(), False, "", {})
         earlier, story, moments = before.provenance, self._provenance(learner, data), self._moments(model, shown)
@@ -266,17 +265,16 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             moments = before.moments + moments
         goes_on = self._one_trace or "chunks" in earlier
         trace = Trace(list(before.trace.rows), before.trace.details) if goes_on else Trace()
-        trace.add(len(trace) + 1, info, float("nan"))
+        own = info._replace(metrics={name: x for name, x in info.metrics.items() if name in before.trace.details})
+        trace.add(len(trace) + 1, own, float("nan"))
         n_rows, n_chunks = earlier.get("rows", 0) + data.n_rows, earlier.get("chunks", 0) + 1
         after_fit = bool(earlier) and (earlier.get("after_fit", False) or "chunks" not in earlier)
         reason = f"learned from {n_rows} rows in {n_chunks} chunk{'s' * (n_chunks != 1)}" + " after a fit" * after_fit
         story["missing_cells"] += earlier.get("missing_cells", 0)
         story |= {"rows": n_rows, "chunks": n_chunks, "after_fit": after_fit}
-        figures = learner.figures(state).items()
-        history = {name: np.append(before.history.get(name, ()), value) for name, value in figures}
+        history = {name: np.append(before.history.get(name, ()), value) for name, value in info.metrics.items()}
         penalised = any(story.get(name) for name in ("l1", "l2", "log_prior"))
-        warning = learner.warning(state)
-        return FitResult(model, trace, False, reason, story, moments, penalised, history=history, warning=warning)
+        return FitResult(model, trace, False, reason, story, moments, penalised, history=history, warning=info.warning)
 
     def _all_callbacks(self) -> list[Any]:
         """Return what happens beside learning: the user's callbacks, lines, the checkpoint, Ctrl-C."""
@@ -327,3 +325,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+
+def _begun(fit: Fit[Any], rng: np.random.Generator) -> Any:
+    """Bridge: return the state before the first step."""
+    return (fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng)))[0]

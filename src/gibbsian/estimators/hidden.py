@@ -96,7 +96,7 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         if self.n_init == 1:
             return learner
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        return Restarts(learner=learner, n_init=self.n_init, **limits, spawn=False, loss=MinusLogLikelihood())
+        return Restarts(learner=learner, n_init=self.n_init, **limits, loss=MinusLogLikelihood())
 
     def _shown(self, model: Model[PairwiseFamily], data: Dataset) -> Dataset:
         """Hidden units are columns that are always missing."""

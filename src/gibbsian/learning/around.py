@@ -9,12 +9,14 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
-from gibbsian.learning.base import Learner, LearnerState, Penalties
+from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
 from gibbsian.learning.lessons import LESSONS
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.rng import Key
 
 
 class Around(Learner):
@@ -89,18 +91,37 @@ class OnJoint(Around):
         """Ask the learner."""
         return super().refusal(_joint(model))
 
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Prepare to learn with hidden units as columns that are always missing."""
-        return super().init(_joint(model), with_hidden(data, model.family.n_hidden), rng)
+    def bind(self, model: Any, data: Rows) -> JointFit:
+        """Bind the learner with hidden units as columns that are always missing."""
+        return JointFit(model, self.learner.bind(_joint(model), with_hidden(data, model.family.n_hidden)))
 
     def equations(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that a fit solves, of all units as variables."""
         return self.learner.equations(_joint(model), with_hidden(data, model.family.n_hidden), max_seconds)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
+
+@dataclass(frozen=True, eq=False)
+class JointFit(Fit[Any]):
+    """The fit of the pairwise model of all units of some layers."""
+
+    layers: Model[Any]
+    joint: Fit[Any]
+
+    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[Any, StepInfo]:
+        """Return the state before the first step; both forms have the same theta."""
+        return self.joint.init(key, theta)
+
+    def step(self, state: Any) -> tuple[Any, StepInfo]:
+        """Take one step."""
+        return self.joint.step(state)
+
+    def model(self, state: Any) -> Any:
         """Return the layers that have the joint form of a state."""
-        joint = _joint(model)
-        return model.replace(model.family.from_joint(super().fitted(joint, state)))
+        return self.layers.replace(self.layers.family.from_joint(self.joint.model(state)))
+
+    def restored(self, fresh: Any, state: Any) -> Any:
+        """Bridge: restore what a checkpoint held."""
+        return self.joint.restored(fresh, state)
 
 
 def _joint(model: Model[Any]) -> Model[Any]:

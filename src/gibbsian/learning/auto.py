@@ -7,8 +7,7 @@ differ Monte Carlo likelihood continues from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from gibbsian.diagnostics.moments import data_moments
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learning.around import Around
-from gibbsian.learning.base import Learner, LearnerState, as_learner, name_of
+from gibbsian.learning.base import Fit, Learner, OldFit, as_learner, name_of
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.completing import are_few, never_shown
 from gibbsian.learning.noisy_steps import from_independent
@@ -27,7 +26,7 @@ from gibbsian.learning.run import outcome_of
 from gibbsian.learning.stages import continuing
 from gibbsian.learning.trained import QUICK_SECONDS, TrainingReport, mixed_states, penalty_pull, training_report
 from gibbsian.models import Model
-from gibbsian.models.base import Family
+from gibbsian.rng import Key
 from gibbsian.settings import declared, free, number
 
 # Exact likelihood is taken while one evaluation is predicted to take no longer than QUICK_SECONDS; where cells are
@@ -63,37 +62,27 @@ def auto_learner(model: Model, data: Dataset, tol: float, **penalties: Any) -> L
     return Checked(learner=first, then=then, tol=tol)
 
 
-@dataclass(frozen=True)
-class CheckedProgress:
-    """The progress of both learners; `stage` counts the checks so far, and `status` is the result of the last one."""
+class CheckedState(NamedTuple):
+    """The learner at work: the first one, or the second after a check.
 
-    theta: np.ndarray
+    Parameters
+    ----------
+    first, then : dataclass or tuple
+        States of both learners; that of the second has not begun while `stage` is 0.
+    stage, n_steps : int
+        The checks that were followed by more learning, and the steps since the last of them.
+    status : str
+        The result of the last check.
+    key : Key
+        The key of the second learner's starts.
+    """
+
     first: Any
     then: Any
-    stage: int = 0
-    n_steps: int = 0
-    ended: bool = False
-    status: str = ""
-
-    @property
-    def present(self) -> Any:
-        """The progress of the learner that is at work."""
-        return self.then if self.stage else self.first
-
-    @property
-    def noise(self) -> float:
-        """The noise of the last gradient of all; zero while there is more to do."""
-        return getattr(self.present, "noise", 0.0) if self.ended else 0.0
-
-
-@dataclass(frozen=True)
-class CheckedProblem:
-    """Model, data and what both learners have made of them."""
-
-    model: Model[Family]
-    data: Dataset
-    first: Any
-    then: Any
+    stage: int
+    n_steps: int
+    status: str
+    key: Key
 
 
 @declared(frozen=True)
@@ -115,91 +104,103 @@ class Checked(Around):
         return name_of(self.learner)
 
     def monitors(self, data: Rows, held_out: Rows) -> list[Any]:
-        """Return callbacks that keep the learner's figures, and which learner the parameters come from."""
-        return [*super().monitors(data, held_out), _WhichLearner()]
+        """Return a callback that writes down which learner the parameters come from."""
+        return [_WhichLearner()]
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Prepare both learners."""
-        first = self.learner.init(model, data, rng)
-        then = LearnerState(None, None) if self.then is None else self.then.prepared(model, data, rng)
-        progress = CheckedProgress(first.progress.theta, first.progress, then.progress)
-        return LearnerState(CheckedProblem(model, data, first.problem, then.problem), progress)
+    def bind(self, model: Model[Any], data: Rows) -> CheckedFit:
+        """Bind both learners."""
+        return CheckedFit(self, model, data)
 
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+
+class CheckedFit(Fit[CheckedState]):
+    """Two learners, and the check of the moments between them."""
+
+    def __init__(self, learner: Checked, start: Model[Any], data: Any):
+        self.learner, self.start, self.data = learner, start, data
+        self.first: Fit[Any] = learner.learner.bind(start, data)
+        self.then: Fit[Any] | None = None if learner.then is None else learner.then.bind(start, data)
+
+    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[CheckedState, StepInfo]:
+        """Begin the first learner; the second has a state from the start on, so that a checkpoint can hold it."""
+        first, info = self.first.init(key.fold("first"), theta)
+        theta = self.first.model(first).theta
+        then = None if self.then is None else self._begin_then(key.fold("then", 0), theta, spread=False)
+        return CheckedState(first, then, 0, 0, "", key), info._replace(metrics={})
+
+    def step(self, state: CheckedState) -> tuple[CheckedState, StepInfo]:
         """Take a step of the learner at work; after its last one compare the moments."""
-        problem, now = state.problem, state.progress
-        learner = self.then if now.stage else self.learner
-        inner, info = learner.step(self.within(state))
-        part = "then" if now.stage else "first"
-        problem = replace(problem, **{part: inner.problem})
-        now = replace(now, **{part: inner.progress}, theta=inner.progress.theta, n_steps=now.n_steps + 1)
-        details = {"stage": float(now.stage)}
-        outcome = outcome_of(info, now.n_steps, MAX_ROUNDS if now.stage else None, self.tol)
+        stage, metrics = state.stage, {"stage": float(state.stage)}
+        if stage:
+            assert self.then is not None
+            then, info = self.then.step(state.then)
+            state, fit, at_work = state._replace(then=then), self.then, then
+        else:
+            first, info = self.first.step(state.first)
+            state, fit, at_work = state._replace(first=first), self.first, first
+        state = state._replace(n_steps=state.n_steps + 1, status="")
+        outcome = outcome_of(info, state.n_steps, MAX_ROUNDS if stage else None, self.learner.tol)
+        info = info._replace(metrics=metrics)
         if isinstance(outcome, Running):
-            return LearnerState(problem, now), continuing(info, details)
-        info = info._replace(outcome=outcome, details=details)
-        model = learner.fitted(problem.model, LearnerState(inner.problem, inner.progress))
-        report = self._check(model, problem.data)
-        now = replace(now, ended=True, status="unknown" if report is None else report.status)
-        if report is None or isinstance(outcome, Failed) or now.status == "unknown" or not np.isfinite(now.theta).all():
-            return LearnerState(problem, now), info
-        if now.status == "trained":
+            return state, continuing(info, metrics)
+        info, model = info._replace(outcome=outcome), fit.model(at_work)
+        report = self._check(model)
+        state = state._replace(status="unknown" if report is None else report.status)
+        unknown = report is None or state.status == "unknown" or not np.isfinite(model.theta).all()
+        if unknown or isinstance(outcome, Failed):
+            return state, info
+        assert report is not None
+        if state.status == "trained":
             if not isinstance(outcome, Converged):
                 info = info._replace(outcome=Converged(f"converged: {report.describe()}"))
-            return LearnerState(problem, now), info
-        if self.then is None or now.stage == MAX_CONTINUATIONS:
-            return LearnerState(problem, now), info._replace(outcome=_differs(report))
-        now = self._further(problem, now, model, report)
-        return LearnerState(problem, now), continuing(info, details)
+            return state, info
+        if self.then is None or stage == MAX_CONTINUATIONS:
+            return state, info._replace(outcome=_differs(report))
+        then = self._begin_then(state.key.fold("then", stage + 1), self._better_start(model, report, stage))
+        return state._replace(then=then, stage=stage + 1, n_steps=0, status=""), continuing(info, metrics)
 
-    def _check(self, model: Model, data: Dataset) -> TrainingReport | None:
+    def _begin_then(self, key: Key, theta: np.ndarray, spread: bool = True) -> Any:
+        """Begin the second learner at given parameters, with chains that are spread over their model."""
+        assert self.then is not None
+        if not isinstance(self.then, OldFit):
+            return self.then.init(key, theta)[0]
+        old: Any = self.then  # bridge: until Monte Carlo likelihood is bound
+        if old.problem is None:
+            begun = old.learner.prepared(self.start, self.data, key.generator())
+            old.problem, old.progress = begun.problem, begun.progress
+        model, rng = self.start.replace(theta), key.fold("states").generator()
+        states = mixed_states(model, old.learner.n_chains, rng) if spread else None
+        return old.learner.begun_at(old.progress, theta, states)
+
+    def _check(self, model: Model) -> TrainingReport | None:
         """Compare the moments of a model with the data's; None where they cannot be."""
-        moments, pull = data_moments(model, data), None
+        moments, pull = data_moments(model, self.data), None
         if moments is None:
             return None
-        if self.penalties.any:
-            pull = penalty_pull(model, *self.penalties, n_rows=float(data.n_rows))
-        rows = None if data.has_missing else data
+        if self.learner.penalties.any:
+            pull = penalty_pull(model, *self.learner.penalties, n_rows=float(self.data.n_rows))
+        rows = None if self.data.has_missing else self.data
         return training_report(model, moments, np.nan, np.random.default_rng(0), pull, rows=rows)
 
-    def _further(
-        self, problem: CheckedProblem, now: CheckedProgress, model: Model, report: TrainingReport
-    ) -> CheckedProgress:
-        """Go on by the second learner: from this model, or at first from independent columns if they are nearer."""
-        theta, states = model.theta, None
-        if not now.stage:
-            apart = from_independent(problem.model, problem.data)
-            other = self._check(apart, problem.data)
+    def _better_start(self, model: Model, report: TrainingReport, stage: int) -> np.ndarray:
+        """Return where the second learner goes on: at this model, or at first at independent columns if nearer."""
+        if not stage:
+            apart = from_independent(self.start, self.data)
+            other = self._check(apart)
             if other is not None and _mismatch(other) < _mismatch(report):
-                theta = apart.theta
-        if theta is model.theta:  # chains that are spread over the model as it is, not over the data
-            states = mixed_states(model, self.then.n_chains, np.random.default_rng(now.stage))
-        then = self.then.begun_at(now.then, theta, states)
-        return replace(now, theta=theta, then=then, stage=now.stage + 1, n_steps=0, ended=False)
+                return apart.theta
+        return model.theta
 
-    def within(self, state: LearnerState) -> LearnerState:
-        """Return the state of the learner at work."""
-        problem, now = state.problem, state.progress
-        return LearnerState(problem.then if now.stage else problem.first, now.present)
-
-    def fitted(self, model: Model[Family], state: LearnerState) -> Any:
+    def model(self, state: CheckedState) -> Any:
         """Return the model of the learner at work."""
-        learner = self.then if state.progress.stage else self.learner
-        return learner.fitted(model, self.within(state))
+        if state.stage:
+            assert self.then is not None
+            return self.then.model(state.then)
+        return self.first.model(state.first)
 
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return no figures: those of two learners are not one curve."""
-        return {}
-
-    def restored(self, state: LearnerState, progress: CheckedProgress) -> LearnerState:
-        """Go on with the learner that a checkpoint held."""
-        problem, fresh = state.problem, state.progress
-        first = self.learner.restored(LearnerState(problem.first, fresh.first), progress.first)
-        then = LearnerState(problem.then, progress.then)
-        if self.then is not None:
-            then = self.then.restored(LearnerState(problem.then, fresh.then), progress.then)
-        problem = replace(problem, first=first.problem, then=then.problem)
-        return LearnerState(problem, replace(progress, first=first.progress, then=then.progress))
+    def restored(self, fresh: CheckedState, state: CheckedState) -> CheckedState:
+        """Bridge: let both learners restore their parts."""
+        then = state.then if self.then is None else self.then.restored(fresh.then, state.then)
+        return state._replace(first=self.first.restored(fresh.first, state.first), then=then)
 
 
 class _WhichLearner(Callback):
@@ -207,11 +208,11 @@ class _WhichLearner(Callback):
 
     def on_end(self, run: Any) -> None:
         """Write it down at the end."""
-        learner, now = run.learner, run.state.progress
+        learner, now = run.learner, run.state
         run.provenance["learner"] = (learner.then if now.stage else learner).registered_name
         if now.stage:
             run.provenance["started_by"] = learner.registered_name
-        if now.ended:
+        if now.status:
             run.provenance["moments"] = now.status
 
 

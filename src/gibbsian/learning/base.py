@@ -1,7 +1,8 @@
-"""The contract every learner keeps."""
+"""The contract every learner keeps: `Learner.bind` gives a `Fit`, whose `init` and `step` are functions of a state."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import Family, Model
 from gibbsian.registry import Registry
+from gibbsian.rng import Key
 from gibbsian.settings import settings_of
 
 Part = TypeVar("Part")
@@ -30,6 +32,119 @@ class Rebuilt(Generic[Part]):
 LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
 # Who binds a mixture to rows, for EM.
 BOUND = Registry("EM of classes", "gibbsian.learning", "BOUND")
+
+State = TypeVar("State")
+
+
+class Fit(ABC, Generic[State]):
+    """A learner bound to a model and rows: it holds plans, tables and kernels, and is never saved.
+
+    A state holds all that the next step needs besides: plain arrays and numbers, keys instead of generators. `step` is
+    a pure function of it, so a fit goes on to the same bits from any state that a checkpoint has kept.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.rng import Key
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> fit = gb.learning.as_learner("mple").bind(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data)
+    >>> state, info = fit.init(Key.of(0))
+    >>> state, info = fit.step(state)
+    >>> fit.model(state).theta.shape
+    (3,)
+    """
+
+    @abstractmethod
+    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[State, StepInfo]:
+        """Return the state before the first step, from the model's parameters or from `theta`."""
+
+    @abstractmethod
+    def step(self, state: State) -> tuple[State, StepInfo]:
+        """Take one step; `StepInfo.outcome` says whether it was the last."""
+
+    @abstractmethod
+    def model(self, state: State) -> Any:
+        """Return the model at a state."""
+
+    def carry(self, state: State) -> State:
+        """Return a state of a fit to other rows as one of this fit, to continue learning with its rows."""
+        raise ArgumentError("needs all rows at once", argument="learner", value=type(self).__name__)
+
+    def restored(self, fresh: State, state: State) -> State:
+        """Bridge: what a checkpoint held needs nothing else."""
+        return state
+
+    def moments(self, state: State) -> DataMoments | None:
+        """Bridge: the moments of the data as the learner has filled their missing cells, where it knows them."""
+        return None
+
+    def kept(self, state: State) -> State | None:
+        """Bridge: the state at the end of a fit, where `carry` takes it."""
+        return None if type(self).carry is Fit.carry else state
+
+
+class OldFit(Fit[Any]):
+    """Bridge of this issue: a learner that still has `init` and `step` of its own, behind `Fit`."""
+
+    def __init__(self, learner: Learner, start: Any, data: Any, chunk: bool = False):
+        self.learner, self.start, self.data, self.chunk, self.problem = learner, start, data, chunk, None
+
+    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[Any, StepInfo]:
+        """Return the progress before the first step."""
+        return self.begin(key.generator(), theta)
+
+    def begin(self, rng: np.random.Generator, theta: np.ndarray | None = None) -> tuple[Any, StepInfo]:
+        """Do so by a generator, whose draws are those of the old contract."""
+        if self.chunk:
+            self.rng = rng
+            return None, StepInfo()
+        model = self.start if theta is None else self.start.replace(theta)
+        if self.problem is None:
+            state = self.learner.init(model, self.data, rng)
+        else:
+            state = self.learner.restarted(LearnerState(self.problem, None), model, self.data, rng)
+        self.problem = state.problem
+        return state.progress, StepInfo(metrics=self.learner.figures(state))
+
+    def step(self, state: Any) -> tuple[Any, StepInfo]:
+        """Take one step, or learn from the chunk."""
+        if self.chunk:
+            after, info = self.learner.update(state, self.start, self.data, self.rng)
+            return after, self._told(after, info)
+        after, info = self.learner.step(LearnerState(self.problem, state))
+        self.problem = after.problem
+        return after.progress, self._told(after, info)
+
+    def _told(self, state: LearnerState, info: StepInfo) -> StepInfo:
+        metrics = {**info.metrics, **self.learner.figures(state)}
+        return info._replace(warning=self.learner.warning(state), metrics=metrics)
+
+    def model(self, state: Any) -> Any:
+        """Return the model at a progress."""
+        return self.learner.fitted(self.start, self.whole(state))
+
+    def whole(self, state: Any) -> LearnerState:
+        """Return a progress with what it belongs to."""
+        return state if self.chunk else LearnerState(self.problem, state)
+
+    def carry(self, state: Any) -> Any:
+        """Return the state as it is: the next step learns from the chunk."""
+        self.rng = np.random.default_rng(0)  # which learners that go on do not draw from
+        return state
+
+    def restored(self, fresh: Any, state: Any) -> Any:
+        """Return a progress that a checkpoint held, with the problem made anew."""
+        after = self.learner.restored(LearnerState(self.problem, fresh), state)
+        self.problem = after.problem
+        return after.progress
+
+    def moments(self, state: Any) -> DataMoments | None:
+        """Return what the learner knows."""
+        return self.learner.moments(self.start, self.whole(state))
+
+    def kept(self, state: Any) -> Any:
+        """Return what the next chunk goes on from."""
+        return self.learner.kept(self.whole(state))
 
 
 @dataclass(frozen=True)
@@ -134,9 +249,7 @@ class Learner:
 
     def monitors(self, data: Any, held_out: Any) -> list[Any]:
         """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
-        from gibbsian.learning.callbacks import Monitor
-
-        return [Monitor(lambda run: run.learner.figures(run.state))]
+        return []
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what the learner measures after a step besides its `StepInfo`, by name."""
@@ -180,9 +293,17 @@ class Learner:
         self.require_chunks()
         return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
 
+    def bind(self, model: Any, data: Any) -> Fit[Any]:
+        """Bind the learner to a model, where learning begins, and to rows."""
+        return OldFit(self, model, data)
+
+    def bind_chunk(self, model: Any, data: Any) -> Fit[Any]:
+        """Bridge: bind the learner to rows of `partial_fit`, of which a step learns once."""
+        return self.bind(model, data) if type(self).bind is not Learner.bind else OldFit(self, model, data, chunk=True)
+
     def require_chunks(self) -> None:
         """Raise `ArgumentError` unless rows may come in chunks."""
-        if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
+        if {type(self).update, type(self).rebound, type(self).bind} == {Learner.update, Learner.rebound, Learner.bind}:
             raise self.needs_all_rows()
 
     def by_chunks(self, batch_size: int) -> Learner:

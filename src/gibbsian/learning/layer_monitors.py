@@ -92,7 +92,7 @@ class HeldOutCurves:
         """Return the figures of the model as a run has it."""
         if None in self.shown:
             return {}
-        problem, theta = run.state.problem, run.state.progress.theta
+        problem, theta = run.fit.problem, run.state.theta
         family = problem.model.family
         parts, rows = family.split(theta), [EpochRows(problem.in_units(part)) for part in self.shown]
         if self.watched is None:
@@ -100,7 +100,7 @@ class HeldOutCurves:
         seen, unseen = (_mean_evidence(family, theta, own) for own in rows)
         figures = {f"held_out_{self.watched.name}": self.watched(parts, np.empty(0)), "free_energy_gap": seen - unseen}
         if is_affordable(family, QUICK_SECONDS):
-            log_z = exact(problem.here(run.state.progress)).log_partition
+            log_z = exact(problem.here(run.state)).log_partition
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

@@ -184,4 +184,4 @@ class DeepLessons(Lessons):
 
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the same by name."""
-        return {"log_reconstruction": -value} if n_epochs else {}
+        return {"log_reconstruction": -value if n_epochs else np.nan}

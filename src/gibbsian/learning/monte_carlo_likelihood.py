@@ -319,7 +319,7 @@ class MonteCarloLikelihood(WithPrior):
         figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
         if mismatch > FURTHER * max(now.mismatch, coarse):
             back = self._turned_back(now, evaluations)
-            return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, details=figures)
+            return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, metrics=figures)
         theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr)
         deviations = draws.deviations(1.0 / function.worth(theta) - 1.0)
         figures["error"] = coarse = _coarse(model, error(deviations), problem.data_error)
@@ -342,7 +342,7 @@ class MonteCarloLikelihood(WithPrior):
             evaluations=evaluations + extra,
             noise=noise,
         )
-        return LearnerState(problem, new), StepInfo(np.nan, norm, 1.0, new.evaluations, noise=noise, details=figures)
+        return LearnerState(problem, new), StepInfo(np.nan, norm, 1.0, new.evaluations, noise=noise, metrics=figures)
 
     def _turned_back(self, now: _Progress, evaluations: int) -> _Progress:
         """Return to near where the round before began, because its draws led astray, and trust them less."""
@@ -420,7 +420,7 @@ class MonteCarloLikelihood(WithPrior):
         draws, _ = self._draw(model, last.chains, n_draws, last.thin, BURN_IN_AGAIN)
         jacobian = _covariance(model, draws.flat)
         # the fit's own last round may have had any error that is enough
-        most = max(1.0, ENOUGH * self.precision / max(info.details["error"], np.finfo(float).tiny))
+        most = max(1.0, ENOUGH * self.precision / max(info.metrics["error"], np.finfo(float).tiny))
         noise = most * last.deviations
         return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise, is_information=True)
 

@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.around import Around
-from gibbsian.learning.base import Learner, LearnerState, Penalties
+from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import OPTIMIZERS, StepInfo
@@ -104,6 +104,14 @@ class Recipe(WithPrior, Around):
     def learner(self) -> Learner:
         """What was built."""
         return self.build()
+
+    def bind(self, model: Model[Family], data: Rows) -> Fit[Any]:
+        """Bind what was built."""
+        return self.learner.bind(model, data)
+
+    def bind_chunk(self, model: Model[Family], data: Rows) -> Fit[Any]:
+        """Bridge: bind what was built to a chunk."""
+        return self.learner.bind_chunk(model, data)
 
     def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that a fit solves."""

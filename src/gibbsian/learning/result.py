@@ -31,7 +31,7 @@ class Trace(Shown):
     rows : list of tuple
         The steps.
     details : tuple of str
-        Names of the columns that the learner adds (`StepInfo.details`).
+        Names of the columns that the learner adds (`StepInfo.metrics`).
 
     Examples
     --------
@@ -56,8 +56,8 @@ class Trace(Shown):
     def add(self, step: int, info: StepInfo, seconds: float) -> None:
         """Record one step."""
         if not self.rows:
-            self.details = tuple(info.details)
-        own = (info.details[name] for name in self.details)
+            self.details = tuple(info.metrics)
+        own = (info.metrics[name] for name in self.details)
         self.rows.append((step, info.value, info.gradient_norm, info.step_size, info.evaluations, *own, seconds))
 
     def column(self, name: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,11 @@ from gibbsian.backends.parallel import kept_threads
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled
-from gibbsian.learning.base import Learner, LearnerState
+from gibbsian.learning.base import Fit, Learner, OldFit
 from gibbsian.learning.optimizers import Converged, Failed, Outcome, Running, StepInfo, Stopped
 from gibbsian.learning.result import FitResult, Trace
 from gibbsian.models.base import Family, Model
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import Setting, check_value
 
 _MOST_STEPS = Setting("Most steps.", "whole", low=1)
@@ -56,14 +57,17 @@ class Run:
     ----------
     learner, model, data
         What learns, from where, from what.
-    state : LearnerState
-        Where the learner stands.
+    fit : Fit
+        The learner bound to the two others.
+    state : dataclass or tuple
+        Where the fit stands.
     max_iter, tol
         When to end.
     trace : Trace
         The steps so far.
     history : dict of str to list
-        Figures that callbacks keep, before the first step and after every one; they are saved and resumed with it.
+        What the learner measures from the start on, and figures that callbacks keep: before the first step and after
+        every one. They are saved and resumed with the run.
     provenance : dict
         What callbacks want to say of the run.
     info : StepInfo, optional
@@ -89,7 +93,8 @@ class Run:
     learner: Learner
     model: Model[Family]
     data: Rows
-    state: LearnerState
+    fit: Fit[Any]
+    state: Any
     max_iter: int
     tol: float
     trace: Trace = field(default_factory=Trace)
@@ -100,6 +105,7 @@ class Run:
     interrupted: bool = False
     seconds_before: float = 0.0
     began: float = field(default_factory=time.perf_counter)
+    curves: tuple[str, ...] = ()
 
     @property
     def n_steps(self) -> int:
@@ -108,9 +114,15 @@ class Run:
 
     def fitted(self) -> Any:
         """Return the model as it stands."""
-        return self.learner.fitted(self.model, self.state)
+        return self.fit.model(self.state)
 
-    def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]], info: StepInfo | None) -> None:
+    def start(self, info: StepInfo) -> None:
+        """Begin the curves of what the learner measures from the start on."""
+        for name, value in info.metrics.items():
+            self.history[name] = [] if math.isnan(value) else [float(value)]
+        self.curves = tuple(info.metrics)
+
+    def resume(self, state: object, trace: Trace, history: dict[str, list[float]], info: StepInfo | None) -> None:
         """Go on where an earlier run stood; its last step may have been its end."""
         self.state, self.trace, self.history = state, trace, history
         if info is not None:
@@ -120,7 +132,11 @@ class Run:
 
     def step(self) -> None:
         """Take one step and write it down."""
-        self.state, info = self.learner.step(self.state)
+        self.state, info = self.fit.step(self.state)
+        for name in self.curves:
+            self.history[name].append(float(info.metrics[name]))
+        if self.curves:
+            info = info._replace(metrics={name: x for name, x in info.metrics.items() if name not in self.curves})
         self.trace.add(self.n_steps + 1, info, self.seconds_before + time.perf_counter() - self.began)
         self.see(info)
 
@@ -149,11 +165,11 @@ class Run:
             isinstance(ended, Converged),
             spelled(f"{ended.reason}: {ended.hint}" if ended.hint else ended.reason),
             dict(self.provenance),
-            moments=self.learner.moments(self.model, self.state),
+            moments=self.fit.moments(self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
             remedy=ended.hint,
-            warning=self.learner.warning(self.state),
-            state=self.learner.kept(self.state),
+            warning="" if self.info is None else self.info.warning,
+            state=self.fit.kept(self.state),
         )
 
 
@@ -198,26 +214,29 @@ def run(
     """
     check_value("max_iter", max_iter, _MOST_STEPS)
     check_value("tol", tol, _TOLERANCE)
-    fit = Run(learner, model, data, learner.init(model, data, as_generator(random_state)), max_iter, tol)
+    fit, rng = learner.bind(model, data), as_generator(random_state)
+    state, info = fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng))
+    run = Run(learner, model, data, fit, state, max_iter, tol)
+    run.start(info)
     try:
         for callback in callbacks:
-            callback.on_start(fit)
-        fit.began = time.perf_counter()
-        while not fit.done:
-            fit.step()
+            callback.on_start(run)
+        run.began = time.perf_counter()
+        while not run.done:
+            run.step()
             if (device := here()) is not None and not device.asked:
                 left_to_cpu("has no kernels for this learner and model")
             for callback in callbacks:
-                callback.on_step(fit)
+                callback.on_step(run)
     except StopRun as stop:
-        fit.outcome, fit.interrupted = stop.outcome, True
+        run.outcome, run.interrupted = stop.outcome, True
     except ClusterError as lost:  # for the checkpoint, which is written where a run was stopped
-        fit.outcome, fit.interrupted = Stopped(lost.reason), True
+        run.outcome, run.interrupted = Stopped(lost.reason), True
         raise
     finally:
         for callback in callbacks:
-            callback.on_end(fit)
-    return fit.result()
+            callback.on_end(run)
+    return run.result()
 
 
 # -- endings ----------------------------------------------------------------------------------------------------------

@@ -361,4 +361,4 @@ def step_info(change: Change, cost: float, n_functions: int, n_steps: int, verdi
         "n_functions": float(n_functions),
     }
     outcome = Converged(f"{verdict}: {why}") if verdict else Running()
-    return StepInfo(cost, 0.0 if verdict else 1.0, 1.0, n_steps, outcome=outcome, details=details)
+    return StepInfo(cost, 0.0 if verdict else 1.0, 1.0, n_steps, outcome=outcome, metrics=details)

@@ -79,9 +79,9 @@ class Checkpoint(Callback):
         trace = Trace.from_array(tensors.pop("trace"), header["details"])
         history = {name: tensors.pop(f"history.{name}").tolist() for name in header["history"]}
         with reading(self.path):
-            progress = unpack(run.state.progress, tensors)
+            state = unpack(run.state, tensors)
             last = _last_step(trace, header["outcome"], float(tensors["noise"][0]))
-            run.resume(run.learner.restored(run.state, progress), trace, history, last)
+            run.resume(run.fit.restored(run.state, state), trace, history, last)
             run.fitted()  # which refuses parameters that are not its own
 
     def on_step(self, run: Run) -> None:
@@ -104,7 +104,7 @@ class Checkpoint(Callback):
         }
         history = {f"history.{name}": np.asarray(values, np.float64) for name, values in run.history.items()}
         story = {"trace": run.trace.to_array(), "noise": np.array([0.0 if last is None else last.noise]), **history}
-        write_tensors(self.path, "checkpoint", header, {**story, **pack(run.state.progress)})
+        write_tensors(self.path, "checkpoint", header, {**story, **pack(run.state)})
 
 
 def written_outcome(outcome: Outcome | None) -> dict[str, str]:
@@ -126,9 +126,9 @@ def _last_step(trace: Trace, outcome: Header, noise: float) -> StepInfo | None:
     if not trace.rows:
         return None
     last = dict(zip(trace.columns, trace.rows[-1], strict=True))
-    details = {name: last[name] for name in trace.details}
+    metrics = {name: last[name] for name in trace.details}
     figures = last["value"], last["gradient_norm"], last["step_size"], int(last["evaluations"])
-    return StepInfo(*figures, noise, read_outcome(outcome), details)
+    return StepInfo(*figures, noise, read_outcome(outcome), metrics)
 
 
 def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
@@ -158,7 +158,7 @@ def _take_up(digest: hashlib._Hash, part: object) -> None:
         digest.update(repr(part).encode())
 
 
-def pack(progress: object, prefix: str = "progress") -> dict[str, np.ndarray]:
+def pack(state: object, prefix: str = "state") -> dict[str, np.ndarray]:
     """Lay out a nested structure of arrays and numbers (dataclasses, tuples) as named arrays.
 
     Examples
@@ -168,20 +168,20 @@ def pack(progress: object, prefix: str = "progress") -> dict[str, np.ndarray]:
     >>> unpack((0.0, (0, None)), arrays)
     (1.5, (2, None))
     """
-    if progress is None or isinstance(progress, Rebuilt):
+    if state is None or isinstance(state, Rebuilt):
         return {}
-    if isinstance(progress, str):
-        return {prefix: np.frombuffer(progress.encode(), np.uint8)}
-    parts = _parts(progress)
+    if isinstance(state, str):
+        return {prefix: np.frombuffer(state.encode(), np.uint8)}
+    parts = _parts(state)
     if parts is None:
-        return {prefix: np.asarray(progress)}
+        return {prefix: np.asarray(state)}
     packed: dict[str, np.ndarray] = {}
     for name, part in parts.items():
         packed |= pack(part, f"{prefix}.{name}")
     return packed
 
 
-def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress", fixed: bool = True) -> Any:
+def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "state", fixed: bool = True) -> Any:
     """Rebuild from `pack` a structure like `template`, of its shapes where they are `fixed`.
 
     Examples

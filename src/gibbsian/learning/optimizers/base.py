@@ -169,8 +169,10 @@ class StepInfo(NamedTuple):
         A gradient that is no larger is nothing but Monte Carlo error; zero when there is none, or too early to say.
     outcome : Running, Converged, Stopped or Failed, optional
         Whether and how the fit has ended; None where the gradient decides, against the tolerance of the run.
-    details : mapping
-        The learner's own columns of the trace.
+    metrics : mapping
+        What the learner measures: the history of a run keeps what `Fit.init` reports too, the trace the rest.
+    warning : str
+        What is wrong with the solution; empty where nothing is.
 
     Examples
     --------
@@ -179,17 +181,18 @@ class StepInfo(NamedTuple):
     True
     """
 
-    value: float
-    gradient_norm: float
-    step_size: float
-    evaluations: int
+    value: float = math.nan
+    gradient_norm: float = math.nan
+    step_size: float = math.nan
+    evaluations: int = 0
     noise: float = 0.0
     outcome: Outcome | None = None
-    details: Mapping[str, float] = MappingProxyType({})
+    metrics: Mapping[str, float] = MappingProxyType({})
+    warning: str = ""
 
     def figures(self) -> dict[str, float]:
         """Return what is known of the step by name: the value, the gradient, its noise, the learner's own figures."""
-        named = {"value": self.value, "gradient": self.gradient_norm, "noise": self.noise or math.nan, **self.details}
+        named = {"value": self.value, "gradient": self.gradient_norm, "noise": self.noise or math.nan, **self.metrics}
         return {name: number for name, number in named.items() if math.isfinite(number)}
 
 
