@@ -5,7 +5,7 @@ from gibbsian.learning.base import (
     LearnerState as LearnerState,
     as_learner as as_learner,
 )
-from gibbsian.learning.conditional import MCL as MCL, MCPLE as MCPLE
+from gibbsian.learning.averaging import PolyakMean as PolyakMean
 from gibbsian.learning.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learning.em import EM as EM
 from gibbsian.learning.hidden import break_symmetry as break_symmetry
@@ -18,16 +18,19 @@ from gibbsian.learning.moment_matching import MomentMatching as MomentMatching
 from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
-from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
-from gibbsian.learning.numbers import GraphicalLasso as GraphicalLasso
-from gibbsian.learning.objective import (
+from gibbsian.learning.descend import Descend as Descend, Descent as Descent, DescentState as DescentState
+from gibbsian.learning.gradients import Gradient as Gradient, GradientEstimator as GradientEstimator
+from gibbsian.learning.named import (
+    MCL as MCL,
+    MCPLE as MCPLE,
     MLE as MLE,
     MPLE as MPLE,
-    ObjectiveLearner as ObjectiveLearner,
+    Online as Online,
     ProbabilityFlow as ProbabilityFlow,
     RatioMatching as RatioMatching,
 )
-from gibbsian.learning.online import Online as Online
+from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
+from gibbsian.learning.numbers import GraphicalLasso as GraphicalLasso
 from gibbsian.learning.online_em import OnlineEM as OnlineEM
 from gibbsian.learning.recipe import Recipe as Recipe
 from gibbsian.learning.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace

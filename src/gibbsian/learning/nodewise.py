@@ -21,12 +21,14 @@ from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.learning.base import LEARNERS, LearnerState
-from gibbsian.learning.completing import Rounds, all_completions, are_few, require_shown
-from gibbsian.learning.objective import Minimisation, ridge
+from gibbsian.learning.base import LEARNERS
+from gibbsian.learning.completing import all_completions, are_few, require_shown
+from gibbsian.learning.descend import Minimisation, MinimisationFit
+from gibbsian.learning.gradients import CompletedObjective
 from gibbsian.learning.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.learning.objectives.conditionals import BoundLoss
-from gibbsian.learning.optimizers import Optimizer, StepInfo
+from gibbsian.learning.objectives.priors import SmoothPenalty
+from gibbsian.learning.optimizers import Optimizer
 from gibbsian.learning.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models.base import Model
 from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
@@ -136,21 +138,13 @@ LOSSES: dict[str, Bind] = {
 
 
 # -- the learners -----------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Progress:
-    """The symmetric parameters, and the optimiser's state over the directed ones."""
-
-    theta: np.ndarray
-    search: Any
-
-
 @declared(frozen=True)
 class Nodewise(Penalised):
     """Minimise ``loss + l1 sum|coupling| + (l2 / 2) sum parameter^2`` for each variable, then average.
 
     The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone. A pair
     has one coupling in each of two regressions, which is what a pairwise model of two-valued variables has; other
-    models are refused. Missing cells are completed under the averaged model (see `gibbsian.learning.completing`).
+    models are refused. Missing cells are completed under the averaged model (see `gibbsian.learning.gradients`).
 
     Examples
     --------
@@ -178,8 +172,8 @@ class Nodewise(Penalised):
         to_spins = (model.family.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Bind the loss to the data and evaluate the start."""
+    def bind(self, model: Any, data: Dataset) -> MinimisationFit:
+        """Bind the losses of all variables to the rows, as one function of the directed parameters."""
         if not is_ising(model.family):
             raise ArgumentError(
                 f"solves a regression with one coupling for each pair, which a "
@@ -191,11 +185,14 @@ class Nodewise(Penalised):
         pairs, start = directed_pairs(model)
         l1 = np.where(pairs.penalised, self.penalty(model, data), 0.0)
 
-        def bind(rows: Dataset) -> Minimisation:
-            return Minimisation(ridge(LOSSES[self.loss](pairs, rows), self.l2), self.optimizer, l1)
+        def bound(rows: Dataset) -> Function:
+            return SmoothPenalty(self.l2).added_to(LOSSES[self.loss](pairs, rows))
+
+        def averaged(directed: np.ndarray) -> Model[PairwiseFamily]:
+            return model.replace(pairs.symmetrised(directed))
 
         if not data.has_missing:
-            problem: Any = bind(data)
+            function = bound(data)
         else:
             require_shown(data)
             if not are_few(data):
@@ -203,8 +200,9 @@ class Nodewise(Penalised):
                     "the regressions need every way to complete the rows, and there are too many",
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
-            problem = Rounds(all_completions(data), bind, lambda theta: model.replace(pairs.symmetrised(theta)), l1)
-        return LearnerState((pairs, problem), _Progress(model.theta, problem.start(start)))
+            function = CompletedObjective(bound, all_completions(data), averaged, l1)
+        problem = Minimisation(function, self.optimizer, l1)
+        return MinimisationFit(problem, start, lambda theta: directed_pairs(model.replace(theta))[1], averaged)
 
     def equations(self, model: Model[PairwiseFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations of the directed parameters, taken at their averages, which are as near to the truth.
@@ -219,12 +217,6 @@ class Nodewise(Penalised):
         loss = (Pseudolikelihood if self.loss == "rple" else ProbabilityFlow).loss
         bound = pairs_by_block(pairs, WeightedRows.of(data.states, data.weights, by_row=True))
         return Equations(bound.curvature(theta, loss), bound.scores(theta, loss), carry)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step of the optimiser over all problems, and average."""
-        pairs, problem = state.problem
-        search, info = problem.step(state.progress.search)
-        return LearnerState(state.problem, _Progress(pairs.symmetrised(search.theta), search)), info
 
 
 @LEARNERS.register("rise")
