@@ -19,8 +19,8 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import Expectation
-from gibbsian.expectations.error_rules import error_floor
 from gibbsian.expectations.deep_mean_field import DeepMeanField
+from gibbsian.expectations.error_rules import error_floor
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions

@@ -35,6 +35,10 @@ class Expectation(Protocol[S]):
     True
     """
 
+    @property
+    def needs_starts(self) -> bool:
+        """Whether every call begins at complete rows: at the data (CD), or with the data for samples (SMCI)."""
+
     def bind(
         self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
     ) -> BoundExpectation[S]:
@@ -69,8 +73,11 @@ class BoundExpectation(Protocol[S]):
         the samples (SMCI), go by the rows as their missing cells are completed now.
         """
 
-    def samples(self, state: S) -> Starts | None:
-        """Return the complete states behind the last call, completions of the rows or chains; None without any."""
+    def samples(self, state: S, copy: int | None = None) -> Starts | None:
+        """Return the complete states behind the last call, completions of the rows or chains; None without any.
+
+        `copy` asks for one of several independent copies of the rows, the default for all.
+        """
 
 
 def as_expectation(expectation: str | Expectation[S], argument: str = "expectation") -> Expectation[S]:

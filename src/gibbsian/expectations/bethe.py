@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from gibbsian.arrays import Floats
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Starts
+from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
 from gibbsian.expectations.convergence import START_SCALE, Ending, sweep, views
-from gibbsian.expectations.rows import MaskedRows, RowByRow
+from gibbsian.expectations.rows import MaskedRows, row_by_row
 from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
@@ -45,6 +45,8 @@ class Bethe:
     (True, 0.0)
     """
 
+    needs_starts: ClassVar[bool] = False
+
     damping: float = number(0.3, "The part of the old message that is kept in an update.", least=0, below=1)
     max_iter: int = whole(1000, "Sweeps over the messages in one call, at most.", least=1)
     tol: float = number(1e-10, "Done when no message changes by more in a sweep.", least=0)
@@ -55,10 +57,10 @@ class Bethe:
 
     def bind(
         self, model: Model[DiscreteFamily], clamp: Rows | None = None, starts: Starts | None = None
-    ) -> BoundBethe | RowByRow[Floats]:
+    ) -> BoundExpectation[Floats]:
         """Bind a family; rows go one by one, and `starts` are not used."""
         rows = MaskedRows.of(model.family, clamp)
-        return self._free(model) if rows.all_missing else RowByRow(model, rows, self._free)
+        return self._free(model) if rows.all_missing else row_by_row(model, rows, self._free)
 
     def _free(self, model: Model[DiscreteFamily]) -> BoundBethe:
         family = model.family
@@ -97,7 +99,7 @@ class BoundBethe:
         parts = {"log_partition": Estimate(value, None), "free_energy": -value, **ending.parts(settings.warn)}
         return Estimate(beliefs.statistics, None, parts), beliefs.messages
 
-    def samples(self, state: Floats) -> Samples | None:
+    def samples(self, state: Floats, copy: int | None = None) -> Samples | None:
         """Return nothing: there is no sampling."""
         return None
 

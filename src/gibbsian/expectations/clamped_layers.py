@@ -14,14 +14,15 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.exact import EXACT_ROWS, BoundExact, Exact
 from gibbsian.expectations.rows import MaskedRows, in_memory
 from gibbsian.inference.posterior import posterior
-from gibbsian.models.base import Layered, Model
+from gibbsian.models.base import Model
+from gibbsian.models.layers.stack import StackFamily
 
 # Layers whose joint distribution is of pairs with the same theta.
 TWO_VALUED = {"binary"}, {"spin"}
 
 
 @EXACT_ROWS.register("layered")
-def bind_layers(model: Model[Layered], clamp: Rows, max_seconds: float) -> BoundExact:
+def bind_layers(model: Model[StackFamily], clamp: Rows, max_seconds: float) -> BoundExact:
     """Bind the rows of a machine of two layers; two-valued units with different missing cells have compiled sums.
 
     Examples

@@ -91,7 +91,7 @@ def _products_of(family: ExponentialFamily, first: States, second: States) -> Co
         return None
     if family.variables == Variables.spins(len(family.variables)):
         return (first == second).view(np.int8)
-    return (first & second).astype(np.int8, copy=False) if is_binary(family.variables) else None
+    return first.astype(np.int8) & second.astype(np.int8) if is_binary(family.variables) else None
 
 
 def bernoulli_variance(family: ExponentialFamily, mean: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class Exact:
     >>> clamped(model.theta, ())[0].value.round(4).tolist()                        # tanh(0.5) = 0.4621
     [1.0, 0.4621, 0.4621]
     """
+
+    needs_starts: ClassVar[bool] = False
 
     max_seconds: float = positional(
         kw_only=False, default=number(60.0, "Refuse if a sum is predicted to take longer.", above=0)
@@ -102,7 +105,7 @@ class BoundExact:
             statistics = statistics + expected
         return Estimate(statistics, parts={"log_partition": Estimate(value)}), state
 
-    def samples(self, state: NoState) -> Samples | None:
+    def samples(self, state: NoState, copy: int | None = None) -> Samples | None:
         """Return nothing: sums draw no samples."""
         return None
 
@@ -113,6 +116,8 @@ class Enumeration:
 
     SMCI over data with missing cells takes the completions for samples.
     """
+
+    needs_starts: ClassVar[bool] = False
 
     def bind(
         self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
@@ -152,6 +157,6 @@ class BoundEnumeration:
         evidence, probabilities = self.completions.posterior(logs)
         return evidence, probabilities * self.rows.shares[self.completions.row]
 
-    def samples(self, state: Floats) -> Samples:
+    def samples(self, state: Floats, copy: int | None = None) -> Samples:
         """Return the complete rows and all completions of the others, weighted by their probabilities."""
         return self.rows.completed(self.completions.states, self._posterior(state)[1])

@@ -43,7 +43,7 @@ def fingerprint_of(data: Dataset) -> int:
     return crc32(holes, crc32(np.ascontiguousarray(data.states).tobytes()))
 
 
-def column_frequencies(data: Dataset) -> list[Floats]:
+def column_frequencies(data: Rows) -> list[Floats]:
     """Return how often each value is present in each column, uniform where none is; of real numbers the values."""
     if data.variables.real:
         _require_values(data.variables)
@@ -84,7 +84,7 @@ def _have_means(variables: Variables) -> bool:
     return variables.real or (variables.two_valued and variables.scores is not None)
 
 
-def present_means(data: Dataset) -> Floats:
+def present_means(data: Rows) -> Floats:
     """Return the mean score of the present cells of each column; the middle of all scores where a column has none.
 
     Of more than two values, or of values without scores, these are their frequencies, column after column.
@@ -116,12 +116,12 @@ def _present_sums(data: Dataset) -> tuple[Floats, Floats]:
     return sums, np.einsum("m,mi->i", data.weights, present)
 
 
-def mean_statistics(model: Model[ExponentialFamily], data: Dataset) -> Floats:
+def mean_statistics(model: Model[ExponentialFamily], data: Rows) -> Floats:
     """Return the mean statistics of complete rows."""
     return data.mean(lambda part: model.family.mean_statistics(part.states, part.weights))
 
 
-def shrunk_means(model: Model[Family], data: Dataset, means: Floats | None = None) -> Floats:
+def shrunk_means(model: Model[Family], data: Rows, means: Floats | None = None) -> Floats:
     """Return the means of the columns with two more rows spread over all values, so that none has a single value.
 
     `means` are those of the present cells, where they are known (see `present_means`).

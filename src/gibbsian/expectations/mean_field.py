@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
 from gibbsian.expectations.convergence import START_SCALE, Ending, sweep, views
-from gibbsian.expectations.rows import MaskedRows, RowByRow
+from gibbsian.expectations.rows import MaskedRows, row_by_row
 from gibbsian.expectations.samples import Samples
 from gibbsian.inference.cut_sets import factorised_statistics
 from gibbsian.models.base import DiscreteFamily, Model
@@ -65,17 +65,21 @@ class MeanField:
     [1.0, 0.2913, 0.2913]
     """
 
+    needs_starts: ClassVar[bool] = False
+
     max_iter: int = whole(1000, "Maximum number of sweeps over the variables in one call.", least=1)
     tol: float = number(1e-10, "Done when no probability (mean of a spin) changes by more in a sweep.", least=0)
     warn: bool = flag(True, "Whether to warn when `max_iter` ends the updates.")
-    n_init: int = whole(10, "Number of random starts of the first call; that of the lowest free energy is kept.", least=1)
+    n_init: int = whole(
+        10, "Number of random starts of the first call; that of the lowest free energy is kept.", least=1
+    )
 
     def __post_init__(self) -> None:
         check(self)
 
     def bind(
         self, model: Model[DiscreteFamily], clamp: Rows | None = None, starts: Starts | None = None
-    ) -> BoundExpectation[Floats] | RowByRow[Floats]:
+    ) -> BoundExpectation[Floats]:
         """Bind a family and rows; `starts` are not used."""
         family, rows = model.family, MaskedRows.of(model.family, clamp)
         if family.variables.real:
@@ -84,7 +88,7 @@ class MeanField:
             return BoundMeanField(self, rows, len(rows.cells), _SpinQ(family, rows))
         if rows.all_missing:
             return self._bind_factors(model)
-        return RowByRow(model, rows, self._bind_factors)
+        return row_by_row(model, rows, self._bind_factors)
 
     def _bind_factors(self, model: Model[DiscreteFamily]) -> BoundMeanField:
         family = model.family
@@ -129,7 +133,7 @@ class BoundMeanField:
         parts = {"log_partition": Estimate(bound, None), "free_energy": -bound, **ending.parts(settings.warn)}
         return Estimate(statistics, None, parts), end.fields
 
-    def samples(self, state: Floats) -> Samples | None:
+    def samples(self, state: Floats, copy: int | None = None) -> Samples | None:
         """Return nothing: there is no sampling."""
         return None
 
@@ -169,8 +173,6 @@ def solve_spins(
 
     n_updates = float(len(own)) * max(1.0, form.graph.degrees.mean()) * 4.0
     ends = in_slices(run, len(means), n_updates)
-    if not ends:
-        return means, own, np.zeros(0), 0, 0.0
     entropies, changes, sweeps = map(np.concatenate, zip(*ends, strict=True))
     return means, own, entropies, int(sweeps.max(initial=0)), float(changes.max(initial=0.0))
 

@@ -41,7 +41,7 @@ class MixingCheck:
 
 
 def summaries(model: Model[Family], draws: States) -> Floats:
-    """Return what is watched, shape (n_chains, n_draws, 2): the energy, and the variable whose chain means differ most."""
+    """Return the energy and the variable whose chain means differ most, shape (n_chains, n_draws, 2)."""
     n_chains, n_draws, n = draws.shape
     energies = model.energy(draws.reshape(-1, n)).reshape(n_chains, n_draws)
     variable = int(np.argmax(draws.mean(axis=1).var(axis=0)))

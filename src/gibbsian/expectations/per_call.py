@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
 
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
+from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import BoundExpectation, Expectation, Starts
 from gibbsian.expectations.imputation import fingerprint_of
-from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import ExponentialFamily, Model
 from gibbsian.rng import Key
 
@@ -26,10 +26,13 @@ def bind_expectation(
     model: Model[ExponentialFamily],
     clamp: Rows | None = None,
     starts: Starts | None = None,
-) -> BoundExpectation[S] | BoundPerCall[S]:
+) -> BoundExpectation[S]:
     """Bind an expectation to rows wherever they are: those on a cluster are clamped, or started at, by its workers."""
     there = clamp is not None and clamp.on_cluster
-    return (RestartedPerCall(expectation) if there else expectation).bind(model, clamp, starts)
+    there |= expectation.needs_starts and isinstance(starts, Rows) and starts.on_cluster
+    if there:
+        return cast("BoundExpectation[S]", RestartedPerCall(expectation).bind(model, clamp, starts))
+    return expectation.bind(model, clamp, starts)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class RestartedPerCall(Generic[S]):
     """
 
     inner: Expectation[S]
+
+    @property
+    def needs_starts(self) -> bool:
+        """Whether every call begins at complete rows."""
+        return self.inner.needs_starts
 
     def bind(
         self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
@@ -86,17 +94,19 @@ class BoundPerCall(Generic[S]):
         parts = {} if np.isnan(value) else {"log_partition": Estimate(float(value))}
         return Estimate(mean, np.sqrt(variance / rows.total_weight), parts), state
 
-    def samples(self, state: PerCallState) -> Rows:
+    def samples(self, state: PerCallState, copy: int | None = None) -> Rows:
         """Return the rows as the workers complete them."""
         assert isinstance(self.rows, Rows)
-        return self.rows.map(partial(_completed, self, state))
+        return self.rows.map(partial(_completed, self, state, copy))
 
-    def of_partition(self, state: PerCallState, data: Dataset) -> tuple[Estimate, Samples | Rows | None]:
+    def of_partition(
+        self, state: PerCallState, data: Dataset, copy: int | None = None
+    ) -> tuple[Estimate, Starts | None]:
         """Return the expectation of the rows of a partition, and their completions."""
         bound = self.inner.bind(self.family, data) if self.clamped else self.inner.bind(self.family, None, data)
         before = bound.init(state.theta, state.key.fold(state.n_calls, fingerprint_of(data)))
         estimate, after = bound(state.theta, before)
-        return estimate, bound.samples(after)
+        return estimate, bound.samples(after, copy)
 
 
 def _estimate(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> tuple[Floats, Floats, float]:
@@ -106,16 +116,20 @@ def _estimate(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> tup
     return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
 
 
-def _completed(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> Dataset:
-    if not data.has_missing:
-        return data
-    _, samples = bound.of_partition(state, data)
-    assert isinstance(samples, Samples)
-    return completed_rows(data, samples)
+def _completed(bound: BoundPerCall[S], state: PerCallState, copy: int | None, data: Dataset) -> Dataset:
+    return completed_rows(data, bound.of_partition(state, data, copy)[1]) if data.has_missing else data
 
 
-def completed_rows(data: Dataset, samples: Samples) -> Dataset:
+@overload
+def completed_rows(data: Dataset, samples: Starts | None) -> Dataset: ...
+@overload
+def completed_rows(data: Rows, samples: Starts | None) -> Rows: ...
+def completed_rows(data: Rows, samples: Starts | None) -> Rows:
     """Return completions of rows as rows with the columns of the data, of the same weight."""
+    if isinstance(samples, Rows):
+        return samples
+    if samples is None or not isinstance(data, Dataset):
+        raise ArgumentError("gives no completed rows", "use 'pcd', 'smci-pcd' or `Enumeration`", argument="clamped")
     weights = samples.shares * data.total_weight
     number = np.arange(samples.n_samples)
     return replace(data, states=samples.states, weights=weights, missing=None, row_of=number, row_weights=weights)

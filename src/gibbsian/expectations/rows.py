@@ -1,4 +1,4 @@
-"""Rows with a mask: what clamped expectations share. The free expectation is that of one row whose cells are all missing.
+"""Rows with a mask, which clamped expectations share; the free one is of one row whose cells are all missing.
 
 A missing cell is a hidden unit of its row, a hidden unit a column that is missing in every row (YK15).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import BoundExpectation, Starts
 from gibbsian.expectations.samples import Samples
-from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model, keeps
 from gibbsian.models.given import Given
 from gibbsian.rng import Key
 
@@ -70,17 +70,23 @@ class MaskedRows:
         """Split the rows; None is one row whose cells are all missing."""
         n, zeros = len(family.variables), np.zeros(family.n_parameters)
         if clamp is None:
-            dtype = np.float64 if family.variables.real else np.int8
-            return cls(np.zeros((1, n), dtype), np.ones((1, n), bool), np.ones(1), zeros)
+            states: States = np.zeros((1, n)) if family.variables.real else np.zeros((1, n), np.int8)
+            return cls(states, np.ones((1, n), bool), np.ones(1), zeros)
         data = in_memory(clamp)
-        shares, holed = data.weights / data.total_weight, data.holes.any(axis=1)
-        complete, holed = np.flatnonzero(~holed & (shares > 0)), np.flatnonzero(holed & (shares > 0))
+        shares, incomplete = data.weights / data.total_weight, data.holes.any(axis=1)
+        complete, holed = np.flatnonzero(~incomplete & (shares > 0)), np.flatnonzero(incomplete & (shares > 0))
         whole, constant = None, zeros
         if len(complete):
             whole = Samples(data.states[complete], repeats=data.weights[complete])
             constant = family.mean_statistics(data.states[complete], shares[complete]) * shares[complete].sum()
         n_rows = int(np.isin(data.row_of, holed).sum())
         return cls(data.states[holed], data.holes[holed], shares[holed], constant, whole, n_rows, data)
+
+    @classmethod
+    def complete(cls, family: ExponentialFamily, statistics: Floats) -> Self:
+        """Return rows without missing cells, given their mean statistics."""
+        n = len(family.variables)
+        return cls(np.zeros((0, n), np.int8), np.zeros((0, n), bool), np.zeros(0), statistics)
 
     @property
     def share(self) -> float:
@@ -110,6 +116,16 @@ class MaskedRows:
     def cells(self) -> Integers:
         """The columns of the missing cells, row by row."""
         return np.nonzero(self.missing)[1].copy()
+
+
+def row_by_row(
+    model: Model[ExponentialFamily],
+    rows: MaskedRows,
+    bind: Callable[[Model[DiscreteFamily]], BoundExpectation[S]],
+) -> BoundExpectation[S]:
+    """Return the mean over rows of free expectations; callers hand its state on, whatever it is."""
+    assert keeps(model.family, DiscreteFamily)
+    return cast("BoundExpectation[S]", RowByRow(Model(model.family, model.theta), rows, bind))
 
 
 class RowByRow(Generic[S]):
@@ -157,6 +173,6 @@ class RowByRow(Generic[S]):
         parts = {} if np.isnan(evidence) else {"log_partition": Estimate(evidence, np.sqrt(squares) if told else None)}
         return Estimate(mean, np.sqrt(variance) if known else None, parts), tuple(after)
 
-    def samples(self, state: tuple[S, ...]) -> Samples | None:
+    def samples(self, state: tuple[S, ...], copy: int | None = None) -> Samples | None:
         """Return nothing: rows are not completed together."""
         return None

@@ -16,15 +16,16 @@ from gibbsian.arrays import Floats, Integers, Slice, States
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.numba.pairwise import sparse_fields
 from gibbsian.backends.parallel import in_slices
+from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
+from gibbsian.expectations.error_rules import spread_of_groups
 from gibbsian.expectations.mixing import MixingCheck
 from gibbsian.expectations.regions import Neighbourhood, as_rules
-from gibbsian.expectations.rows import MaskedRows, RowByRow
+from gibbsian.expectations.rows import MaskedRows, row_by_row
 from gibbsian.expectations.samples import Samples
-from gibbsian.expectations.error_rules import spread_of_groups
 from gibbsian.expectations.sources import (
     AnnealedWalkers,
     BoundSource,
@@ -86,16 +87,19 @@ class Sampled(Generic[S]):
     def __post_init__(self) -> None:
         as_rules(self.region)
 
+    @property
+    def needs_starts(self) -> bool:
+        """Whether every call begins at complete rows."""
+        return self.source.needs_starts
+
     def bind(
         self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
-    ) -> BoundSampled[S] | RowByRow[S]:
+    ) -> BoundExpectation[S]:
         """Bind a family and rows."""
         rows = MaskedRows.of(model.family, clamp)
         if rows.all_missing or not self.source.row_by_row:
             return self._bind(model, rows, starts)
-        assert keeps(model.family, DiscreteFamily)
-        free = MaskedRows.of
-        return RowByRow(model, rows, lambda rest: self._bind(rest, free(rest.family, None), None))
+        return row_by_row(model, rows, lambda rest: self._bind(rest, MaskedRows.of(rest.family, None), None))
 
     def _bind(self, model: Model[ExponentialFamily], rows: MaskedRows, starts: Starts | None) -> BoundSampled[S]:
         average: Average = PlainMean(model.family)
@@ -138,9 +142,9 @@ class BoundSampled(Generic[S]):
         found, share = self.average(theta, drawn), self.rows.share
         return Estimate(self.rows.constant + share * found.value, share * found.stderr, drawn.parts), state
 
-    def samples(self, state: S) -> Samples | None:
+    def samples(self, state: S, copy: int | None = None) -> Samples | None:
         """Return the complete states where the state stands."""
-        return self.source.samples(state)
+        return self.source.samples(state, copy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +315,9 @@ def pcd(
     >>> bool(abs(estimate.value[1] - np.tanh(0.5)) < 4 * estimate.stderr[1])
     True
     """
-    return Sampled(PersistentChains(n_chains=n_chains, n_steps=n_steps, sampler=sampler, copies=copies, burn_in=burn_in))
+    return Sampled(
+        PersistentChains(n_chains=n_chains, n_steps=n_steps, sampler=sampler, copies=copies, burn_in=burn_in)
+    )
 
 
 @EXPECTATIONS.register("smci", needs_starts=True, clamps=False)
@@ -354,9 +360,7 @@ def _regions_over_chains(region: object, n_chains: int, n_draws: int, burn_in: i
 
 
 @EXPECTATIONS.register("1-smci")
-def first_order(
-    n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: bool = True
-) -> Sampled[ChainsState]:
+def first_order(n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: bool = True) -> Sampled[ChainsState]:
     """1-SMCI over long runs of chains: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15)."""
     return _regions_over_chains(1, n_chains, n_draws, burn_in, warn)
 
@@ -370,9 +374,7 @@ def semi_second_order(
 
 
 @EXPECTATIONS.register("2-smci")
-def second_order(
-    n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: bool = True
-) -> Sampled[ChainsState]:
+def second_order(n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: bool = True) -> Sampled[ChainsState]:
     """2-SMCI over long runs of chains: the target and all its neighbours (YU20 eq. 7)."""
     return _regions_over_chains(2, n_chains, n_draws, burn_in, warn)
 
@@ -393,7 +395,7 @@ def planar(n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: boo
 def ais(
     n_walkers: int = 1000,
     betas: int | Floats = 1000,
-    base: str | IndependentVariables | Rows | None = None,
+    base: str | IndependentVariables | Dataset | None = None,
     warn: bool = True,
     region: object = 0,
 ) -> Sampled[Calls]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from gibbsian.arrays import Floats, Integers, Slice, States
 from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
@@ -253,7 +254,7 @@ def correction_for_mean(effective_sample_size: float) -> float:
     return effective_sample_size / (effective_sample_size - 1.0)
 
 
-def _states_of(given: object) -> States:
+def _states_of(given: npt.ArrayLike) -> States:
     """States as int8, or as float64 where they are no whole numbers."""
     real = isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all()
     return given if real and (given != given.astype(np.int8)).any() else as_codes(given, "samples")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -77,7 +76,7 @@ class BoundSource(Protocol[S]):
     def advance(self, theta: Floats, state: S, starts: Starts | None = None) -> tuple[Drawn, S]:
         """Return samples at theta, and the next state."""
 
-    def samples(self, state: S) -> Samples | None:
+    def samples(self, state: S, copy: int | None = None) -> Samples | None:
         """Return the complete states where the state stands; None if it holds none."""
 
 
@@ -86,6 +85,8 @@ class SampleSource(Protocol[S]):
 
     # whether rows with missing cells are sampled one by one, each by a free source of its conditional distribution
     row_by_row: ClassVar[bool]
+    # whether every call begins at complete rows
+    needs_starts: ClassVar[bool]
 
     def bind(self, model: Model[ExponentialFamily], rows: MaskedRows, starts: Starts | None) -> BoundSource[S]:
         """Return the source of a family and rows."""
@@ -154,6 +155,7 @@ class FixedSamples:
     """
 
     row_by_row: ClassVar[bool] = False
+    needs_starts: ClassVar[bool] = True
 
     samples: Samples | Rows | States | None = None
 
@@ -186,7 +188,7 @@ class BoundSamples:
             raise ArgumentError("a fixed sample needs the samples", "give them as `starts=`")
         return Drawn(Samples.of(given), spread_of_groups), state
 
-    def samples(self, state: tuple[()]) -> Samples | None:
+    def samples(self, state: tuple[()], copy: int | None = None) -> Samples | None:
         """Return the samples."""
         return self.fixed
 
@@ -203,6 +205,7 @@ class RestartedChains:
     """
 
     row_by_row: ClassVar[bool] = False
+    needs_starts: ClassVar[bool] = True
 
     n_steps: int = whole(1, "Sweeps from the data, the k of CD-k.", least=1)
     sampler: str | Transition = free("gibbs", SAMPLER, doc="str or Transition")
@@ -210,7 +213,10 @@ class RestartedChains:
         None, "About how many chains; by default as many as the data has rows.", least=2, optional=True
     )
     n_updates: int | None = whole(
-        None, "Updates of single variables in place of sweeps: one is the step of H06 section 5.", least=1, optional=True
+        None,
+        "Updates of single variables in place of sweeps: one is the step of H06 section 5.",
+        least=1,
+        optional=True,
     )
 
     def __post_init__(self) -> None:
@@ -262,7 +268,7 @@ class BoundRestarts:
         ends, _ = self.kernel.step(theta, chains, settings.n_steps, settings.n_updates)
         return Drawn(Samples(ends.states, shares), ErrorOfChanges(states)), state
 
-    def samples(self, state: Calls) -> Samples | None:
+    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
         """Return nothing: the chains end with the call."""
         return None
 
@@ -281,6 +287,7 @@ class PersistentChains:
     """
 
     row_by_row: ClassVar[bool] = False
+    needs_starts: ClassVar[bool] = False
 
     n_chains: int | None = whole(
         None,
@@ -295,7 +302,9 @@ class PersistentChains:
         None, "Further sweeps before the first draw; by default 10 over missing cells, else none.", optional=True
     )
     copies: int | None = whole(
-        None, "Chains for each row of the data: e in YU20. Given rows, copies of them, by default 2.", least=1,
+        None,
+        "Chains for each row of the data: e in YU20. Given rows, copies of them, by default 2.",
+        least=1,
         optional=True,
     )
     data_first: bool = flag(
@@ -314,6 +323,11 @@ class PersistentChains:
         if rows.all_missing:
             return FreeChains(self, model.family, kernel_for(model.family, self.sampler), starts)
         return ClampedChains.of(self, model.family, rows)
+
+    @property
+    def n_copies(self) -> int:
+        """Number of copies of rows with missing cells."""
+        return self.copies or 2
 
     def with_samples(self, n_samples: int) -> PersistentChains:
         """Return the source with about so many draws in a call.
@@ -344,9 +358,10 @@ class PersistentChains:
 
 
 class ChainsState(NamedTuple):
-    """The chains, and whether they have not moved yet."""
+    """The chains, the share of each (None if they are all the same), and whether they have not moved yet."""
 
     chains: Chains
+    shares: Floats | None
     fresh: bool
 
 
@@ -362,38 +377,25 @@ class FreeChains:
     def init(self, theta: Floats, key: Key) -> ChainsState:
         """Start the chains."""
         settings, starts = self.settings, self.starts
-        n_chains, states = settings.n_chains or N_CHAINS, None
-        if starts is not None:
-            if self._at_copies:
-                states, _ = self._copies
-                n_chains = len(states)
-            else:
-                if settings.copies is not None:
-                    n_chains = min(settings.copies * n_starts(starts), MAX_OF_A_CLUSTER)
-                states = drawn_starts(starts, n_chains, key.fold("starts").generator())
+        n_chains, states, shares = settings.n_chains or N_CHAINS, None, None
+        if starts is not None and settings.copies is not None and isinstance(starts, Samples | Dataset):
+            states, shares = spread_over_starts(starts, settings.copies * n_starts(starts))
+            n_chains = len(states)
+        elif starts is not None:
+            if settings.copies is not None:  # as many chains as a cluster has rows would not travel
+                n_chains = min(settings.copies * n_starts(starts), MAX_OF_A_CLUSTER)
+            states = drawn_starts(starts, n_chains, key.fold("starts").generator())
         require_chains(n_chains, len(self.family.variables))
-        return ChainsState(self.kernel.init(n_chains, key, states), True)
-
-    @property
-    def _at_copies(self) -> bool:
-        """Whether chains start at copies of all rows; as many chains as a cluster has rows would not travel."""
-        starts = self.starts
-        return self.settings.copies is not None and isinstance(starts, Samples | Dataset)
-
-    @cached_property
-    def _copies(self) -> tuple[States, Floats]:
-        assert self.starts is not None
-        return spread_over_starts(self.starts, (self.settings.copies or 1) * n_starts(self.starts))
+        return ChainsState(self.kernel.init(n_chains, key, states), shares, True)
 
     def advance(self, theta: Floats, state: ChainsState, starts: Starts | None = None) -> tuple[Drawn, ChainsState]:
         """Run the chains on; starts of a call are not used."""
-        settings, (chains, fresh) = self.settings, state
-        weights = self._copies[1] if self._at_copies else None
+        settings, (chains, shares, fresh) = self.settings, state
         if settings.n_draws == 1:
             if not (fresh and settings.data_first and self.starts is not None):
                 burn_in = (settings.burn_in or 0) if fresh else 0
                 chains, _ = self.kernel.step(theta, chains, burn_in + settings.n_steps)
-            return Drawn(Samples(chains.states, weights), bernoulli_error), ChainsState(chains, False)
+            return Drawn(Samples(chains.states, shares), bernoulli_error), ChainsState(chains, shares, False)
         burn_in, early, mixing = (settings.burn_in or 0) if fresh else 0, None, settings.mixing
         between = 1 if mixing is None else mixing.between_looks
         if between > 1 and burn_in:
@@ -406,11 +408,11 @@ class FreeChains:
             looks = draws[:, ::between] if early is None else np.concatenate([early, draws[:, ::between]], axis=1)
             remedy = f"raise `n_draws={settings.n_draws}` or `burn_in={settings.burn_in}`, or temper the chains"
             parts = mixing.parts(Model(self.family, theta), looks, remedy)
-        return Drawn(Samples.of(draws), floored_spread, parts), ChainsState(chains, False)
+        return Drawn(Samples.of(draws), floored_spread, parts), ChainsState(chains, shares, False)
 
-    def samples(self, state: ChainsState) -> Samples:
+    def samples(self, state: ChainsState, copy: int | None = None) -> Samples:
         """Return where the chains stand."""
-        return Samples(state.chains.states, self._copies[1] if self._at_copies else None)
+        return Samples(state.chains.states, state.shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,50 +429,39 @@ class ClampedChains:
     @classmethod
     def of(cls, settings: PersistentChains, family: ExponentialFamily, rows: MaskedRows) -> ClampedChains:
         """Give each row its part of the chains, and at least one."""
-        copies, n_chains = settings.copies or 2, settings.n_chains or min(rows.n_rows, MAX_CHAINS)
+        copies, n_chains = settings.n_copies, settings.n_chains or min(rows.n_rows, MAX_CHAINS)
         row_of, shares = spread(rows.shares, n_chains) if len(rows.shares) else (np.zeros(0, np.int64), np.zeros(0))
         row_of, shares = np.tile(row_of, copies), np.tile(shares, copies)
         require_chains(len(row_of), len(family.variables))
         kernel = kernel_for(family, settings.sampler, ~rows.missing[row_of])
         return cls(settings, rows, family.variables, row_of, shares, kernel)
 
-    @property
-    def copies(self) -> int:
-        """Number of copies of the rows."""
-        return self.settings.copies or 2
-
     def init(self, theta: Floats, key: Key) -> ChainsState:
         """Start the chains with missing cells drawn from their columns."""
         rows = self.rows
         if not len(self.row_of):
-            return ChainsState(Chains(rows.states, np.zeros((0, 4), np.uint64)), False)
+            return ChainsState(Chains(rows.states, np.zeros((0, 4), np.uint64)), None, False)
         assert rows.data is not None
         states, rng = rows.states[self.row_of], key.fold("cells").generator()
         frequencies = column_frequencies(rows.data)
         starts = fill_cells(states, rows.missing[self.row_of], frequencies, self.variables, rng)
-        return ChainsState(self.kernel.init(len(starts), key, starts), True)
+        return ChainsState(self.kernel.init(len(starts), key, starts), None, True)
 
     def advance(self, theta: Floats, state: ChainsState, starts: Starts | None = None) -> tuple[Drawn, ChainsState]:
         """Run the chains on; starts of a call are not used."""
-        settings, (chains, fresh) = self.settings, state
+        settings, (chains, _, fresh) = self.settings, state
         burn_in = (BURN_IN if settings.burn_in is None else settings.burn_in) if fresh else 0
-        draws, chains = settings.run(
-            self.kernel, theta, chains, burn_in, settings.n_draws, settings.n_steps
-        )
+        draws, chains = settings.run(self.kernel, theta, chains, burn_in, settings.n_draws, settings.n_steps)
         n_chains, n_draws, n = draws.shape
-        groups = np.repeat(np.arange(self.copies), n_chains // self.copies * n_draws)
+        groups = np.repeat(np.arange(self.settings.n_copies), n_chains // self.settings.n_copies * n_draws)
         samples = Samples(draws.reshape(-1, n), np.repeat(self.shares, n_draws), groups)
-        return Drawn(samples, spread_of_groups, {}, np.repeat(self.row_of, n_draws)), ChainsState(chains, False)
+        return Drawn(samples, spread_of_groups, {}, np.repeat(self.row_of, n_draws)), ChainsState(chains, None, False)
 
-    def samples(self, state: ChainsState) -> Samples:
-        """Return the rows as all copies of the chains complete them, sharing their weight."""
-        return self.completions(state, None)
-
-    def completions(self, state: ChainsState, copy: int | None = 0) -> Samples:
-        """Return the rows as one copy of the chains completes them, or all copies."""
-        each = len(self.row_of) // self.copies
+    def samples(self, state: ChainsState, copy: int | None = None) -> Samples:
+        """Return the rows as one copy of the chains completes them, or as all copies, which share their weight."""
+        each = len(self.row_of) // self.settings.n_copies
         some = slice(None) if copy is None else slice(copy * each, (copy + 1) * each)
-        shares = self.shares[some] / (self.copies if copy is None else 1)
+        shares = self.shares[some] / (self.settings.n_copies if copy is None else 1)
         return self.rows.completed(state.chains.states[some], shares)
 
 
@@ -483,6 +474,7 @@ class AnnealedWalkers:
     """
 
     row_by_row: ClassVar[bool] = True
+    needs_starts: ClassVar[bool] = False
 
     n_walkers: int = whole(1000, "Independent walkers.", least=2)
     betas: int | Floats = free(
@@ -490,11 +482,11 @@ class AnnealedWalkers:
         "Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.",
         doc="int or array",
     )
-    base: str | IndependentVariables | Rows | None = free(
+    base: str | IndependentVariables | Dataset | None = free(
         None,
         "The independent variables to start from: 'biases', 'uniform', or the base rates of data; by default those of "
         "the starts, and the model's biases if there are none.",
-        doc="str, IndependentVariables, Rows or None",
+        doc="str, IndependentVariables, Dataset or None",
     )
     warn: bool = flag(True, "Whether to warn when few walkers hold most of the weight.")
 
@@ -508,7 +500,7 @@ class AnnealedWalkers:
         """Bind the family; rows of data as starts give the base rates."""
         base = self.base
         if base is None:
-            base = starts if isinstance(starts, Rows) else "biases"
+            base = starts if isinstance(starts, Dataset) else "biases"
         return BoundWalkers(self, model.family, base)
 
     def with_samples(self, n_samples: int) -> AnnealedWalkers:
@@ -522,7 +514,7 @@ class BoundWalkers:
 
     settings: AnnealedWalkers
     family: ExponentialFamily
-    base: str | IndependentVariables | Rows
+    base: str | IndependentVariables | Dataset
 
     def init(self, theta: Floats, key: Key) -> Calls:
         """Return what seeds the walkers."""
@@ -542,7 +534,7 @@ class BoundWalkers:
         }
         return Drawn(Samples(run.states, run.weights), floored_spread, parts), state
 
-    def samples(self, state: Calls) -> Samples | None:
+    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
         """Return nothing: walkers end with the call."""
         return None
 
@@ -556,6 +548,7 @@ class ReplicaLadder:
     """
 
     row_by_row: ClassVar[bool] = True
+    needs_starts: ClassVar[bool] = False
 
     n_chains: int = whole(32, "Independent columns of chains.", least=2)
     n_draws: int = whole(500, "Rounds of each column; every one gives a draw.", least=2)
@@ -600,6 +593,6 @@ class BoundLadder:
         }
         return Drawn(Samples.of(draws), floored_spread, parts), state
 
-    def samples(self, state: Calls) -> Samples | None:
+    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
         """Return nothing: the ladder ends with the call."""
         return None

@@ -58,7 +58,9 @@ def plan_regions(model: Model[Family], region: object = 1) -> SpatialPlan:
     return compiled or TablePlan.of(model, rules)
 
 
-def spatial_statistics(model: Model[Family], samples: Samples | Rows | States, region: object = 1, plan: SpatialPlan | None = None) -> Estimate:
+def spatial_statistics(
+    model: Model[Family], samples: Samples | Rows | States, region: object = 1, plan: SpatialPlan | None = None
+) -> Estimate:
     """Return the expected statistics of a model by spatial Monte Carlo integration over given samples (YU20 eq. 8).
 
     Parameters

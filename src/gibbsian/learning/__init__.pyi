@@ -6,7 +6,6 @@ from gibbsian.learning.base import (
     as_learner as as_learner,
 )
 from gibbsian.learning.averaging import PolyakMean as PolyakMean
-from gibbsian.learning.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learning.em import EM as EM
 from gibbsian.learning.hidden import break_symmetry as break_symmetry
 from gibbsian.learning.mean_field import (
@@ -14,7 +13,13 @@ from gibbsian.learning.mean_field import (
     warm_start as warm_start,
 )
 from gibbsian.learning.minibatch import Minibatch as Minibatch
-from gibbsian.learning.moment_matching import MomentMatching as MomentMatching
+from gibbsian.learning.moment_matching import (
+    CD as CD,
+    PCD as PCD,
+    SMCI as SMCI,
+    MomentMatching as MomentMatching,
+    SpatialPCD as SpatialPCD,
+)
 from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
@@ -40,10 +45,6 @@ from gibbsian.learning.span_greedy import SpanGreedy as SpanGreedy
 from gibbsian.learning.span_hidden import SpanHidden as SpanHidden
 from gibbsian.learning.span_l1 import SpanL1 as SpanL1
 from gibbsian.learning.span_newton import SpanNewton as SpanNewton
-from gibbsian.learning.spatial import (
-    SMCI as SMCI,
-    SpatialPCD as SpatialPCD,
-)
 from gibbsian.learning.stacking import Stacking as Stacking
 from gibbsian.learning.stages import Annealed as Annealed, Restarts as Restarts
 from gibbsian.learning.trained import TrainingReport as TrainingReport

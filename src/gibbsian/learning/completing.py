@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,14 +11,13 @@ from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.estimate import Estimate
-from gibbsian.expectations.imputation import mean_statistics
-from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
-from gibbsian.expectations.legacy import Rebuilt
-from gibbsian.expectations.there import where_rows_are
+from gibbsian.expectations import PersistentChains
+from gibbsian.expectations.per_call import completed_rows
+from gibbsian.expectations.rows import MaskedRows
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.learning.objectives.base import Scores
 from gibbsian.models import Model
+from gibbsian.rng import Key
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
 MOST_COMPLETIONS = 2**18
@@ -113,39 +112,13 @@ def all_completions(data: Dataset) -> Any:
     return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
 
 
-class CompletedState(NamedTuple):
-    """All completions of the rows, and the rows as they were completed last."""
-
-    completions: Rebuilt[Any]
-    rows: Rebuilt[Dataset]
-
-
-class CompletedRows:
-    """The clamped phase over all completions of the rows, which it also hands out: see `Expectation`."""
-
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> CompletedState:
-        """List the completions."""
-        listed = all_completions(data)
-        return CompletedState(Rebuilt(listed), Rebuilt(listed.under(model)))
-
-    def __call__(self, model: Model, state: CompletedState) -> tuple[Estimate, CompletedState]:
-        """Return the expected statistics given the present cells."""
-        rows = state.completions.value.under(model)
-        mean = mean_statistics(model, rows)
-        return Estimate(mean), state._replace(rows=Rebuilt(rows))
-
-    def completions(self, data: Dataset, state: CompletedState) -> Dataset:
-        """Return the rows as they were completed last."""
-        return state.rows.value
-
-
 def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
     )
 
 
-def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
+def are_few(data: Rows, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
     return data.reduce(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
 
@@ -154,7 +127,7 @@ def _n_completions(data: Dataset) -> float:
     return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
-def never_shown(data: Dataset) -> np.ndarray:
+def never_shown(data: Rows) -> np.ndarray:
     """Which columns no row shows."""
     return data.reduce(_n_shown) == 0
 
@@ -165,7 +138,7 @@ def _n_shown(data: Dataset) -> np.ndarray:
     return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)
 
 
-def require_shown(data: Dataset) -> None:
+def require_shown(data: Rows) -> None:
     """Refuse columns that no row shows: given all others, the expected score of a variable's own bias is zero."""
     if not never_shown(data).any():
         return
@@ -177,33 +150,23 @@ def require_shown(data: Dataset) -> None:
     )
 
 
-def completed(model: Model, data: Dataset, rng: np.random.Generator) -> Dataset:
+def completed(model: Model[Any], data: Dataset, key: Key) -> Dataset:
     """Complete the rows once: in all ways with their probabilities, or by chains that start afresh."""
     if are_few(data, MOST_AT_ONCE):
         return AllCompletions.of(data).under(model)
-    chains = ClampedChains()
-    return chains.completions(data, chains.advance(model, chains.init(model, data, rng)))
+    chains = PersistentChains(copies=1).bind(model, MaskedRows.of(model.family, data), None)
+    _, state = chains.advance(model.theta, chains.init(model.theta, key))
+    return completed_rows(data, chains.samples(state))
 
 
-def as_completing(completions: str | ClampedChains | None, data: Dataset) -> ClampedChains | None:
+def as_completing(completions: str | PersistentChains | None, data: Rows) -> PersistentChains | None:
     """Settle how rows are completed: None lists all completions, chains draw some."""
     require_shown(data)
-    if isinstance(completions, ClampedChains):
-        return where_rows_are(completions, data)
+    if isinstance(completions, PersistentChains):
+        return completions
     if completions not in (None, "exact", "chains"):
         raise ArgumentError(
-            "must be None, 'exact', 'chains' or clamped chains", argument="completions", value=completions
+            "must be None, 'exact', 'chains' or `PersistentChains`", argument="completions", value=completions
         )
     exact = are_few(data) if completions is None else completions == "exact"
-    return None if exact else where_rows_are(ClampedChains(), data)
-
-
-# -- some completions -------------------------------------------------------------------------------------------------
-def in_all_copies(chains: ClampedChains, state: ClampedState, data: Dataset) -> Dataset:
-    """Return the rows as all copies of the chains complete them, sharing their weight."""
-    if data.on_cluster:
-        return chains.completed(state, in_all_copies)  # type: ignore[attr-defined]
-    one, drawn = chains.completions(data, state), state.chains.states
-    weights = np.split(one.weights, [one.n_states - state.plan.value.n_chains])
-    states = np.vstack([one.states[: len(weights[0])], drawn])
-    return _rows_like(data, states, np.concatenate([weights[0], np.tile(weights[1] / chains.copies, chains.copies)]))
+    return None if exact else PersistentChains()

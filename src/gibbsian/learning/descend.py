@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, CodingError, DataError, TooExpensiveError
-from gibbsian.expectations.clamped import present_means, shrunk_means
+from gibbsian.expectations import PersistentChains, Sampled
+from gibbsian.expectations.imputation import present_means, shrunk_means
+from gibbsian.expectations.per_call import bind_expectation, completed_rows
 from gibbsian.learning.averaging import PATIENCE, PolyakMean
 from gibbsian.learning.base import Fit
 from gibbsian.learning.completing import (
@@ -28,7 +30,6 @@ from gibbsian.learning.completing import (
     all_completions,
     are_few,
     as_completing,
-    in_all_copies,
     require_shown,
 )
 from gibbsian.learning.gradients import CompletedObjective, GradientEstimator, ObjectiveGradient, SampledCompletions
@@ -56,12 +57,9 @@ from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
 
-if TYPE_CHECKING:
-    from gibbsian.expectations.clamped_chains import ClampedChains
-
 COMPLETIONS = (
     "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
-    "clamped Gibbs chains (or `ClampedChains` with its own settings); None is exact where there are few ways, else "
+    "clamped Gibbs chains (or `PersistentChains` with its own settings); None is exact where there are few ways, else "
     "chains."
 )
 OPTIMIZER = (
@@ -365,7 +363,7 @@ class GradientLearner(WithPrior):
         return self.objective.in_closed_form() is not None
 
     @property
-    def imputation(self) -> str | ClampedChains | None:
+    def imputation(self) -> str | PersistentChains | None:
         """How the missing cells of all rows are completed."""
         return None
 
@@ -390,11 +388,13 @@ class GradientLearner(WithPrior):
             return self._sampled(objective, model, data, chains)
         return MinimisationFit(problem, start, lambda theta: theta, model.replace)
 
-    def _sampled(self, objective: Objective, model: Model[Any], data: Dataset, chains: ClampedChains) -> Descent:
+    def _sampled(self, objective: Objective, model: Model[Any], data: Dataset, chains: PersistentChains) -> Descent:
         """Return steps along gradients over completions that chains draw."""
-        drawn = chains.advance(model, chains.init(model, data, np.random.default_rng(0)))
-        problem, start = self._minimisation(objective, model, data, lambda _: in_all_copies(chains, drawn, data))
-        gradient = SampledCompletions(objective, model, data, chains)
+        bound = bind_expectation(Sampled(chains), model, data)
+        _, drawn = bound(model.theta, bound.init(model.theta, Key.of(0)))
+        rows = completed_rows(data, bound.samples(drawn))
+        problem, start = self._minimisation(objective, model, data, lambda _: rows)
+        gradient = SampledCompletions(objective, model, data, bound, chains.n_copies)
         default = ADAM if problem.preconditioner is None else PRECONDITIONED
         own = isinstance(self.optimizer, GradientStep)
         return self._descent(
@@ -494,10 +494,10 @@ class GradientLearner(WithPrior):
 class CompletingLearner(GradientLearner):
     """A learner whose objective needs complete rows."""
 
-    completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
+    completions: str | PersistentChains | None = free(None, COMPLETIONS, doc="str, PersistentChains or None")
 
     @property
-    def imputation(self) -> str | ClampedChains | None:
+    def imputation(self) -> str | PersistentChains | None:
         """How the missing cells of all rows are completed."""
         return self.completions
 

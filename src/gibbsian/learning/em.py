@@ -19,11 +19,9 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.data.sums import added
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.expectations import CLAMPED, Expectation, as_clamped
-from gibbsian.expectations.legacy import Rebuilt
-from gibbsian.expectations.there import where_rows_are
+from gibbsian.expectations import BoundExpectation, Expectation, as_expectation
 from gibbsian.inference import Engine, plan_exact
-from gibbsian.learning.base import LEARNERS, LearnerState, has_classes
+from gibbsian.learning.base import LEARNERS, LearnerState, Rebuilt, has_classes
 from gibbsian.learning.bound_mixtures import FAR_APART, Shared, bound, class_sums, placing_setting
 from gibbsian.learning.objectives import Equations, Function, Likelihood
 from gibbsian.learning.objectives.priors import SmoothPenalty
@@ -31,9 +29,11 @@ from gibbsian.learning.optimizers import LBFGS, Failed, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.learning.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.learning.optimizers.lbfgs import LBFGSState
+from gibbsian.learning.phases import bind_clamped
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models.base import Family, Model
 from gibbsian.models.mixtures.base import Frame
+from gibbsian.rng import Key
 from gibbsian.settings import choice, declared, flag, free, number, positional, whole
 
 # Sampled statistics of E-step s are averaged with weights of about s^3, so that early ones are soon forgotten, and ...
@@ -152,8 +152,8 @@ class EM(WithPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.clamped, str):
-            self._settle(clamped=CLAMPED.create(self.clamped))
+        if self.clamped is not None:
+            self._settle(clamped=as_expectation(self.clamped, "clamped"))
 
     def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said; classes are placed by the data."""
@@ -192,7 +192,7 @@ class EM(WithPrior):
     def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
         from gibbsian.learning.class_equations import class_equations
-        from gibbsian.learning.objective import ObjectiveLearner
+        from gibbsian.learning.descend import Descend
 
         if self._hard or self.clamped is not None:
             how = "hard assignments" if self._hard else "a clamped phase of its own"
@@ -201,7 +201,7 @@ class EM(WithPrior):
             )
         if has_classes(model):
             return class_equations(model, data, max_seconds)
-        likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
+        likelihood = Descend(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         return likelihood.equations(model, data, max_seconds)
 
     @property
@@ -240,9 +240,9 @@ class MachineAlternation:
     data: Dataset
 
     @cached_property
-    def clamped(self) -> Expectation:
+    def clamped(self) -> BoundExpectation[Any]:
         """The E-step."""
-        return where_rows_are(as_clamped(self.learner.clamped, self.model, self.data), self.data)
+        return bind_clamped(self.learner.clamped, self.model, self.data)
 
     @cached_property
     def l1(self) -> np.ndarray:
@@ -270,7 +270,7 @@ class MachineAlternation:
             gap=zeros,
             variance=zeros,
             e_steps=0,
-            posterior=self.clamped.init(model, self.data, rng),
+            posterior=self.clamped.init(model.theta, Key.of(rng)),
             moves=nothing,
             changes=nothing,
             evaluations=0,
@@ -363,7 +363,7 @@ class MachineAlternation:
         """Take both expectations at theta: the free phase, and the E-step, which goes on from where it was."""
         model = self.model.replace(progress.theta)
         free, log_partition = self._free_phase(model)
-        estimate, posterior = self.clamped(model, progress.posterior)
+        estimate, posterior = self.clamped(progress.theta, progress.posterior)
         weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.monte_carlo_error.any() else 1.0
         return replace(
             progress,

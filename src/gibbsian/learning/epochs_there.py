@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import draw_seed
+from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.data.rows import Rows
 from gibbsian.data.sums import scaled
-from gibbsian.expectations.there import own_generator
+from gibbsian.expectations.imputation import fingerprint_of
 from gibbsian.learning.around import Around
 from gibbsian.learning.base import LearnerState
 from gibbsian.learning.minibatch import Minibatch, MinibatchProgress, in_own_units, returned
@@ -139,3 +139,8 @@ def _begun(
     begun = learner.begin(model, data, own_generator(seed, data))
     names = [tuple(begun.problem.lessons.figures(1.0, epoch) for epoch in (0, 1))]
     return data.total_weight * begun.progress.value, [begun.progress.memory], names
+
+
+def own_generator(seed: Any, data: Dataset) -> np.random.Generator:
+    """Return the generator of a partition: a function of the seed and of its rows."""
+    return seeded(seed, fingerprint_of(data))

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.expectations import BoundExpectation
+from gibbsian.expectations.per_call import completed_rows
 from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
@@ -60,7 +61,7 @@ class ObjectiveGradient:
     def __call__(self, theta: Array, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
         """Return the gradient over a minibatch."""
         if rows.has_missing and not self.objective.takes_missing:
-            rows = completed(self.model.replace(theta), rows, key.generator())
+            rows = completed(self.model.replace(theta), rows, key)
         value, gradient = self.objective.sampled(self.model, rows)(theta)
         return Gradient(gradient, value), None
 
@@ -69,27 +70,28 @@ class ObjectiveGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledCompletions:
+class SampledCompletions(Generic[S]):
     """The gradient of an objective of complete rows, whose missing cells persistent chains draw under the model."""
 
     objective: Objective
     model: Model[Family]
     data: Dataset
-    chains: ClampedChains
+    chains: BoundExpectation[S]
+    n_copies: int
 
-    def init(self, theta: Array, key: Key) -> ClampedState:
+    def init(self, theta: Array, key: Key) -> S:
         """Start the chains."""
-        return self.chains.init(self.model.replace(theta), self.data, key.generator())
+        return self.chains.init(theta, key)
 
-    def __call__(self, theta: Array, state: ClampedState, rows: Dataset, key: Key) -> tuple[Gradient, ClampedState]:
+    def __call__(self, theta: Array, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Run the chains on, and average over the copies of the data."""
-        state = self.chains.advance(self.model.replace(theta), state)
-        copies = (self.chains.completions(rows, state, copy) for copy in range(self.chains.copies))
+        _, state = self.chains(theta, state)
+        copies = (completed_rows(rows, self.chains.samples(state, copy)) for copy in range(self.n_copies))
         values, gradients = zip(*(self.objective.bind(self.model, each)(theta) for each in copies), strict=True)
         stderr = np.std(gradients, axis=0, ddof=1) / np.sqrt(len(gradients))
         return Gradient(np.mean(gradients, axis=0), float(np.mean(values)), stderr), state
 
-    def carry(self, theta: Array, state: ClampedState, key: Key) -> ClampedState:
+    def carry(self, theta: Array, state: S, key: Key) -> S:
         """Start chains for the missing cells of these rows."""
         return self.init(theta, key)
 

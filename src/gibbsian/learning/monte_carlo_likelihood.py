@@ -16,25 +16,27 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import PersistentChains
-from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
+from gibbsian.expectations import BoundExpectation, Expectation, as_expectation
 from gibbsian.expectations.compiled_regions import compiled_plan
+from gibbsian.expectations.imputation import fill_at_random, present_means, shrunk_means
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
+from gibbsian.expectations.sources import drawn_starts, require_chains
 from gibbsian.learning.base import LEARNERS, LearnerState
-from gibbsian.learning.hidden import begun_phase
-from gibbsian.learning.noisy_steps import from_independent
-from gibbsian.learning.objective import Minimisation
+from gibbsian.learning.descend import Minimisation
+from gibbsian.learning.moment_matching import from_independent
 from gibbsian.learning.objectives import Equations, Likelihood
 from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
 from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import LBFGS, StepInfo
 from gibbsian.learning.optimizers.base import largest, subgradient
+from gibbsian.learning.phases import HURRIED_SECONDS, bind_clamped
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
-from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.resources import require_memory
+from gibbsian.rng import Key
+from gibbsian.sampling import Chains, Transition, kernel_for
 from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
@@ -71,11 +73,11 @@ class _Progress:
     """
 
     theta: np.ndarray
-    chains: ChainState
+    chains: Chains
     posterior: Any
     deviations: np.ndarray
     before: np.ndarray
-    chains_before: ChainState
+    chains_before: Chains
     mismatch: float
     trusted: float
     n_draws: int
@@ -90,7 +92,7 @@ class _Problem:
     """What stays the same: how the expectation over the data is taken, and what the walks need."""
 
     model: Model
-    clamped: Any
+    clamped: BoundExpectation[Any]
     smooth: SmoothPenalty
     walk: Minimisation
     data_error: np.ndarray
@@ -217,15 +219,15 @@ class MonteCarloLikelihood(WithPrior):
     )
     n_chains: int = whole(200, "Number of chains; their spread gives the Monte Carlo error.", least=4)
     max_draws: int = whole(2**20, "Most draws of one round, which are kept in memory.", least=1)
-    sampler: str | Sampler = free(
-        "gibbs", "Scan order: 'gibbs', 'random-scan' or 'chromatic', or a sampler.", doc="str or Sampler"
+    sampler: str | Transition = free(
+        "gibbs", "Scan order: 'gibbs', 'random-scan' or 'chromatic', or a transition.", doc="str or Transition"
     )
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.clamped, str):
-            self._settle(clamped=CLAMPED.create(self.clamped))
+        if self.clamped is not None:
+            self._settle(clamped=as_expectation(self.clamped, "clamped"))
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
@@ -236,12 +238,16 @@ class MonteCarloLikelihood(WithPrior):
 
     def prepared(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the chains at the data."""
-        chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
-        clamped, posterior, rows = begun_phase(self.clamped, chains, model, data, rng)
+        key = Key.of(rng)
+        clamped = bind_clamped(self.clamped, model, data, HURRIED_SECONDS)
+        posterior = clamped.init(model.theta, key.fold("clamped"))
+        require_chains(self.n_chains, model.n_variables)
+        states = drawn_starts(fill_at_random(data, key), self.n_chains, rng)
+        starts = kernel_for(model.family, self.sampler).init(self.n_chains, key.fold("chains"), states)
         error = moment_errors(model, data)
         problem = _Problem(model, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
-        starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
+        zeros = np.zeros((2 * (self.n_chains // self._group), model.theta.size))
         theta = model.theta
         return LearnerState(
             problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
@@ -261,13 +267,13 @@ class MonteCarloLikelihood(WithPrior):
             noise=0.0,
         )
 
-    def _begin(self, problem: _Problem, data: Dataset, chains: ChainState, n_draws: int) -> np.ndarray:
+    def _begin(self, problem: _Problem, data: Dataset, chains: Chains, n_draws: int) -> np.ndarray:
         """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
 
         The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
         row is near.
         """
-        from gibbsian.learning.objective import MPLE
+        from gibbsian.learning.named import MPLE
         from gibbsian.learning.run import run
 
         model = problem.model
@@ -277,7 +283,7 @@ class MonteCarloLikelihood(WithPrior):
         learner = MPLE(l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         related = run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
 
-        statistics = problem.clamped(model, None)[0].value
+        statistics = problem.clamped(model.theta, ())[0].value
 
         def mismatch(theta: np.ndarray) -> float:
             draws, _ = self._draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
@@ -301,7 +307,7 @@ class MonteCarloLikelihood(WithPrior):
         """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""
         problem, now = state.problem, state.progress
         model = problem.model.replace(now.theta)
-        data, posterior = problem.clamped(model, now.posterior)
+        data, posterior = problem.clamped(now.theta, now.posterior)
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
 
@@ -377,9 +383,7 @@ class MonteCarloLikelihood(WithPrior):
         """Chains of a group."""
         return -(-self.n_chains // MOST_GROUPS)
 
-    def _draw(
-        self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int
-    ) -> tuple[Draws, ChainState]:
+    def _draw(self, model: Model, chains: Chains, n_draws: int, thin: int, burn_in: int) -> tuple[Draws, Chains]:
         """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
         n_chains, n = chains.states.shape
         require_memory(
@@ -388,9 +392,9 @@ class MonteCarloLikelihood(WithPrior):
             "lower `max_draws`",
         )
         kept = np.empty((n_chains, n_draws, n), chains.states.dtype)
-        moves = as_sampler(self.sampler)
+        kernel = kernel_for(model.family, self.sampler)
         for t in range(n_draws):
-            chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
+            chains, _ = kernel.step(model.theta, chains, thin + (burn_in if t == 0 else 0))
             kept[:, t] = chains.states
         groups = kept[: n_chains // self._group * self._group].reshape(-1, self._group * n_draws, n)
         return Draws.of(model, groups), chains

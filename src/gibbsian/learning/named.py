@@ -9,7 +9,12 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.learning.base import LEARNERS, Learner
 from gibbsian.learning.descend import BATCH_SIZE, CompletingLearner, Descend, GradientLearner
-from gibbsian.learning.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Likelihood, Pseudolikelihood
+from gibbsian.learning.objectives import (
+    ConditionalLikelihood,
+    ConditionalPseudolikelihood,
+    Likelihood,
+    Pseudolikelihood,
+)
 from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.learning.objectives import RatioMatching as RatioObjective
 from gibbsian.learning.objectives.conditional_likelihood import targets_setting
