@@ -20,7 +20,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.learning.online import Online
+from gibbsian.learning import Online
 
 N_COLUMNS = 50
 STEPS = 2000

@@ -17,7 +17,7 @@ import peer_works as works
 from bench_full_span import learned, noisy_network
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.data.stream import DataStream
-from gibbsian.learning.online import Online
+from gibbsian.learning import Online
 
 
 @dataclass

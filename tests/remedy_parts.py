@@ -1971,7 +1971,7 @@ FAMILIES = [
             np.random.default_rng(0).normal(size=(6, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
         ),
         {
-            "learner": gb.learning.ObjectiveLearner(
+            "learner": gb.learning.Descend(
                 gb.learning.objectives.Likelihood(), optimizer=gb.learning.optimizers.Ascent(5.0)
             )
         },

@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError, DataError
-from gibbsian.learning.online import Online
+from gibbsian.learning import Online
 from systems import random_model, sampled_data
 
 

@@ -89,7 +89,11 @@ def as_expectation(expectation: str | Expectation[S], argument: str = "expectati
     >>> as_expectation("exact")
     Exact(max_seconds=60.0)
     """
-    if isinstance(expectation, str) and expectation in EXPECTATIONS.names():
+    if isinstance(expectation, str):
+        if expectation not in EXPECTATIONS.names():
+            raise ArgumentError(
+                "is not known", f"use one of {', '.join(EXPECTATIONS)}", argument=argument, value=expectation
+            )
         created: Expectation[S] = EXPECTATIONS.create(expectation)
         return created
     if not isinstance(expectation, Expectation) or isinstance(expectation, type):

@@ -375,8 +375,6 @@ class GradientLearner(WithPrior):
             if data.has_missing and not data.on_disk and not objective.takes_missing:
                 require_shown(data)
             return self._descent(model, data, ObjectiveGradient(objective, model), batch_size=self.batch_size)
-        if data.on_disk:
-            raise DataError("is on disk, and a step takes all rows", "give `batch_size`", argument="data")
         if not data.has_missing or objective.takes_missing:
             problem, start = self._minimisation(objective, model, data)
         elif (chains := as_completing(self.imputation, data)) is None:
@@ -433,7 +431,11 @@ class GradientLearner(WithPrior):
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         optimizer: Any = self.optimizer or LBFGS()
         plain = Minimisation(self._bound(objective, model, rows_under(model)), optimizer, l1)
-        if not (objective.has_preconditioner and optimizer.takes_preconditioner):
+        if not optimizer.takes_preconditioner:
+            return plain, model.theta
+        if not l1.any() and (inverse := objective.inverse_hessian(model, data, self.l2)) is not None:
+            return replace(plain, centring=LinearMap(np.ones_like(l1)), preconditioner=inverse), model.theta
+        if not objective.has_preconditioner:
             return plain, model.theta
         origin, near, known = present_means(data), None, preconditioning(model.family)
         centred = replace(plain, centring=known.centred(origin, l1=bool(l1.any())))

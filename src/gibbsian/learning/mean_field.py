@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gibbsian import graphs
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.errors import (
     ArgumentError,
@@ -24,7 +25,7 @@ from gibbsian.errors import (
     MissingValuesError,
     notify,
 )
-from gibbsian.learning.base import LEARNERS, LearnerState
+from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.optimizers import Converged, StepInfo
 from gibbsian.learning.potts_mean_field import has_pair_tables, inverted, solve_potts
 from gibbsian.learning.recipe import Penalised
@@ -32,6 +33,7 @@ from gibbsian.models.base import Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
+from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, positional
 
 _REMEDY = "drop one of them or give `l2=0.01`"
@@ -70,11 +72,6 @@ class _Solution(NamedTuple):
     biases: np.ndarray
     couplings: np.ndarray
     unreal: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Progress:
-    theta: np.ndarray
 
 
 @LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
@@ -118,6 +115,8 @@ class InverseMeanField(Penalised):
     "solved in closed form (bethe): the moments match the data's approximately"
     """
 
+    takes_chunks: ClassVar[bool] = False
+
     approximation: str = positional(
         kw_only=False,
         default=choice(
@@ -140,37 +139,50 @@ class InverseMeanField(Penalised):
                 "or a learner such as 'mple'",
             )
 
-    def init(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def bind(self, model: Model[Family], data: Rows) -> MeanFieldFit:
         """Refuse what the formula cannot take; nothing is computed yet."""
         kind, tables = f"has no formula for a {type(model.family).__name__}", has_pair_tables(model.family)
         if not is_ising(model.family) and not tables:
             raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
         if tables and self.approximation != "naive":
             raise ArgumentError(kind, "use 'naive'", argument="approximation", value=self.approximation)
-        return LearnerState((model, data), _Progress(model.theta))
+        return MeanFieldFit(self, model, data)
 
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+
+class MeanFieldFit(Fit[np.ndarray]):
+    """A formula bound to a model and rows; the state is theta."""
+
+    def __init__(self, learner: InverseMeanField, model: Model[Any], data: Any):
+        self.learner, self.start, self.data = learner, model, data
+
+    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[np.ndarray, StepInfo]:
+        """Return the start."""
+        return self.start.theta if theta is None else theta, StepInfo()
+
+    def step(self, state: np.ndarray) -> tuple[np.ndarray, StepInfo]:
         """Evaluate the formula."""
-        model, data = state.problem
+        model, data, name = self.start, self.data, self.learner.approximation
         if has_pair_tables(model.family):
-            theta, unreal = solve_potts(model.family, data, self.l2), np.empty((0, 2))
+            theta, unreal = solve_potts(model.family, data, self.learner.l2), np.empty((0, 2))
         else:
-            theta, unreal = _solve(self.approximation, model, data, self.l2)
+            theta, unreal = _solve(name, model, data, self.learner.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
             notify(
                 DegenerateDataWarning(
-                    f"has no real solution by {self.approximation!r} for {len(unreal)} of "
+                    f"has no real solution by {name!r} for {len(unreal)} of "
                     f"{model.family.graph.n_edges} pairs (first: {first!r} and {second!r}), which get the naive value",
                     "their couplings are too strong, raise `l2=` or use 'mple'",
                     argument="learner",
                     value="mean-field",
                 )
             )
-        solved = f"solved in closed form ({self.approximation}): the moments match the data's approximately"
-        return LearnerState(state.problem, _Progress(theta)), StepInfo(
-            float("nan"), 0.0, 1.0, 1, outcome=Converged(solved)
-        )
+        solved = f"solved in closed form ({name}): the moments match the data's approximately"
+        return theta, StepInfo(gradient_norm=0.0, step_size=1.0, evaluations=1, outcome=Converged(solved))
+
+    def model(self, state: np.ndarray) -> Model[Any]:
+        """Return the model at a state."""
+        return self.start.replace(state)
 
 
 def warm_start(

@@ -157,6 +157,7 @@ class Nodewise(Penalised):
     """
 
     loss: ClassVar[str]
+    takes_chunks: ClassVar[bool] = False
 
     l1: float | Literal["theory"] = number(0.0, L1_THEORY, least=0, words=("theory",))
     optimizer: Optimizer | str = optimizer_setting("lbfgs", "How all the problems are solved together.")

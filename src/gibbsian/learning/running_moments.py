@@ -16,7 +16,7 @@ from gibbsian.models.base import Family, Model
 from gibbsian.models.families.gaussian import Moments
 
 # Most steps on the moments after a chunk; closed forms need one.
-STEPS_A_CHUNK = 20
+STEPS_A_CHUNK = 200
 SETTLED = 1e-9
 IMPROPER = Failed(
     "the estimate is no distribution, because its precision matrix is not positive definite",

@@ -104,6 +104,10 @@ class Objective(ABC, Generic[F]):
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         return None
 
+    def inverse_hessian(self, model: Model[F], data: Dataset, l2: float) -> Preconditioner | None:
+        """Return an approximate inverse Hessian near the minimum, where moments of the data give one."""
+        return None
+
     def slope_sums(self, model: Model[F], data: Dataset) -> Callable[[Floats], Floats] | None:
         """Return what a dense preconditioner is renewed from, as a function of theta."""
         return None
