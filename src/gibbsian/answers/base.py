@@ -29,6 +29,7 @@ from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.learning.objectives.base import for_model
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.ising import IsingFamily
 from gibbsian.models.variables import Variables
 from gibbsian.old_sampling.annealing import Annealing
 from gibbsian.old_sampling.cooling import CHAINS, SWEEPS, cooled_states
@@ -121,7 +122,7 @@ class Answers(Generic[A]):
 
     def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return a lower bound of `log_evidence` by mean field."""
-        return mean_field_evidence(self.model, self.completed(data), rng)
+        return mean_field_evidence(cast("Model[IsingFamily]", self.model), self.completed(data), rng)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other columns)``, hidden units summed out.
@@ -276,7 +277,7 @@ class Answers(Generic[A]):
         expectation = as_expectation(method, "method")
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
-        bound = expectation.bind(self.model)
+        bound = expectation.bind(discrete(self.model))
         return bound(self.model.theta, bound.init(self.model.theta, Key.of(rng)))[0]
 
     def _sampled(self, rng: np.random.Generator, n_samples: int | None) -> Estimate:

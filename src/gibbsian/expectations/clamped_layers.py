@@ -12,7 +12,8 @@ from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.data.rows import Rows
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.exact import EXACT_ROWS, BoundExact, Exact
-from gibbsian.expectations.rows import MaskedRows, in_memory
+from gibbsian.expectations.imputation import in_memory
+from gibbsian.expectations.rows import MaskedRows
 from gibbsian.inference.posterior import posterior
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily

@@ -12,7 +12,7 @@ from gibbsian.arrays import Floats, Mask, States
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.errors import CodingError
+from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.models.variables import CUT, Variables
 from gibbsian.rng import Key
@@ -47,7 +47,8 @@ def column_frequencies(data: Rows) -> list[Floats]:
     """Return how often each value is present in each column, uniform where none is; of real numbers the values."""
     if data.variables.real:
         _require_values(data.variables)
-        return [data.states[~data.holes[:, i], i] for i in range(data.n_variables)]
+        here = in_memory(data)
+        return [here.states[~here.holes[:, i], i] for i in range(here.n_variables)]
     counted = data.reduce(_value_weights)
     return [
         counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted
@@ -59,11 +60,18 @@ def _require_values(variables: Variables) -> None:
         raise CodingError("this needs discrete values, but the variables are real numbers", CUT)
 
 
+def in_memory(rows: Rows) -> Dataset:
+    """Return rows that are in memory, or refuse others."""
+    if not isinstance(rows, Dataset):
+        raise ArgumentError("needs rows in memory", "wrap the expectation in `RestartedPerCall`", argument="clamp")
+    return rows
+
+
 def _value_weights(data: Dataset) -> tuple[Floats, ...]:
     """The weight of the rows that show each value of each column."""
     codes, present = data.states, ~data.holes
     return tuple(
-        np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
+        np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size).astype(np.float64)
         for i, size in enumerate(data.variables.sizes)
     )
 

@@ -160,7 +160,8 @@ def solve_spins(
 
     Returns the means of all spins, the fields of the missing cells, the entropy of each row, and how the sweeps ended.
     """
-    means, own = 2.0 * rows.states - 1.0, fields.copy()
+    means: Floats = 2.0 * rows.states - 1.0
+    own: Floats = fields.copy()
     means[rows.missing] = np.tanh(fields)
     lower = kernels.dense_mean_field if form.graph.is_dense else kernels.sparse_mean_field
     system = (rows.cells, *spin_system(form), max_iter, tol)
@@ -173,7 +174,8 @@ def solve_spins(
 
     n_updates = float(len(own)) * max(1.0, form.graph.degrees.mean()) * 4.0
     ends = in_slices(run, len(means), n_updates)
-    entropies, changes, sweeps = map(np.concatenate, zip(*ends, strict=True))
+    parts: list[Floats] = [np.concatenate(part) for part in zip(*ends, strict=True)]
+    entropies, changes, sweeps = parts
     return means, own, entropies, int(sweeps.max(initial=0)), float(changes.max(initial=0.0))
 
 

@@ -15,22 +15,15 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import BoundExpectation, Starts
+from gibbsian.expectations.imputation import in_memory
 from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model, keeps
 from gibbsian.models.given import Given
 from gibbsian.rng import Key
 
 S = TypeVar("S")
-
-
-def in_memory(rows: Rows) -> Dataset:
-    """Return rows that are in memory, or refuse others."""
-    if not isinstance(rows, Dataset):
-        raise ArgumentError("needs rows in memory", "wrap the expectation in `RestartedPerCall`", argument="clamp")
-    return rows
 
 
 @dataclass(frozen=True, eq=False)

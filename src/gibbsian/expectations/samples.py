@@ -256,8 +256,11 @@ def correction_for_mean(effective_sample_size: float) -> float:
 
 def _states_of(given: npt.ArrayLike) -> States:
     """States as int8, or as float64 where they are no whole numbers."""
-    real = isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all()
-    return given if real and (given != given.astype(np.int8)).any() else as_codes(given, "samples")
+    if isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all():
+        real: Floats = given
+        if (real != real.astype(np.int8)).any():
+            return real
+    return as_codes(given, "samples")
 
 
 def _checked_numbers(name: str, given: object) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from gibbsian.expectations import Exact
 from gibbsian.inference.completions import value_indicators
 from gibbsian.learning.objectives.base import OBJECTIVES, Function, Objective
 from gibbsian.learning.objectives.conditionals import ConditionalsObjective
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.models.conditionals import Loss
 from gibbsian.settings import check, declared, free, number, positional
 
@@ -72,7 +72,7 @@ class ConditionalLikelihood(Objective[Family]):
     def _over(self, model: Model[Family], data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
         unseen, exact = data.hide(target_places(self.targets, data)), Exact(self.max_seconds)
-        with_y, without_y = (exact.bind(model, rows) for rows in (data, unseen))
+        with_y, without_y = (exact.bind(cast("Model[ExponentialFamily]", model), rows) for rows in (data, unseen))
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             (with_all, _), (free_y, _) = with_y(theta, ()), without_y(theta, ())
