@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from gibbsian.expectations.clamped import column_frequencies
 from scipy import sparse
 
 import gibbsian as gb
@@ -20,7 +21,6 @@ from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
 from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
-from gibbsian.expectations.clamped import column_frequencies
 from gibbsian.expectations.clamped_layers import ClampedLayers
 from gibbsian.inference.completions import count_completions
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood

@@ -4,12 +4,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from gibbsian.expectations.clamped import EXACT_CLAMPED
 
 import gibbsian as gb
 from gibbsian.answers.about import ANSWERS
 from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.learning.lessons import LESSONS
 from gibbsian.old_sampling.base import SWEEPS
 from gibbsian.old_sampling.gibbs import spin_sweeps

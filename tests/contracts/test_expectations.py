@@ -27,6 +27,7 @@ from systems import (
     name_of,
     random_model_of,
     sampled_data,
+    take,
 )
 
 # Chains and copies that make standard errors of the means about 0.01 of the range of a statistic.
@@ -34,7 +35,7 @@ FREE = {"pcd": {"n_chains": 3000}, "cd": {"n_chains": 3000}, "smci-pcd": {"copie
 CLAMPED = {
     "pcd": {"copies": 40, "burn_in": 60},
     "smci-pcd": {"copies": 20, "burn_in": 20},
-    "ais": {"n_walkers": 200, "betas": 30},
+    "ais": {"n_walkers": 200, "betas": 30, "warn": False},
     "tempering": {"n_chains": 8, "n_draws": 50},
 }
 # Rows of those that take them one by one.
@@ -79,11 +80,6 @@ def law_of(model):
     states, probabilities, _ = exact_law(model)
     counts = np.maximum(np.rint(3000 * probabilities), 0)
     return Samples(states[counts > 0], repeats=counts[counts > 0])
-
-
-def taken(expectation, model, data=None, starts=None, seed=0):
-    bound = expectation.bind(model, data, starts)
-    return bound(model.theta, bound.init(model.theta, Key.of(seed)))[0]
 
 
 def only(data, kept):
@@ -142,7 +138,7 @@ def test_an_approximation_says_so_and_is_near_where_couplings_are_weak(name, mod
     for scale, error in ((0.1, 0.1), (0.01, 0.01)):
         weak = model.replace(scale * model.theta)
         states, probabilities, log_partition = exact_law(weak)
-        estimate = taken(EXPECTATIONS.create(name), weak)
+        estimate = take(EXPECTATIONS.create(name), weak)
         assert not estimate.is_exact
         assert np.abs(estimate.value - weak.family.mean_statistics(states, probabilities)).max() < error
         assert estimate.parts["log_partition"].value == pytest.approx(log_partition, abs=error**2)
@@ -154,7 +150,7 @@ def test_clamped_mean_is_within_its_error_of_the_sum_over_completions(name, syst
     model, data = system
     data = only(data, np.arange(FEW_ROWS.get(name, data.n_states)))
     truth, evidence = by_enumeration(model, data)
-    estimate, (low, high) = taken(made(name, clamped=True), model, data), model.family.statistic_range
+    estimate, (low, high) = take(made(name, clamped=True), model, data), model.family.statistic_range
     assert estimate.value.shape == estimate.monte_carlo_error.shape == model.theta.shape
     if name not in CONSISTENT:
         # the divergence of the posteriors, which bounds means (Pinsker)
@@ -172,14 +168,14 @@ def test_clamped_mean_is_within_its_error_of_the_sum_over_completions(name, syst
 @pytest.mark.parametrize("name", [name for name in NAMES if begins_at_rows(name)])
 def test_what_begins_at_rows_holds_no_cells(name, system):
     with pytest.raises(gb.errors.ArgumentError, match="holds the present cells"):
-        taken(EXPECTATIONS.create(name), *system)
+        take(EXPECTATIONS.create(name), *system)
 
 
 @pytest.mark.parametrize("name", CLAMPS)
 def test_complete_rows_are_their_own_statistics(name, system):
     model, data = system
     whole = dataclasses.replace(data, missing=None)
-    estimate = taken(EXPECTATIONS.create(name), model, whole)
+    estimate = take(EXPECTATIONS.create(name), model, whole)
     np.testing.assert_allclose(estimate.value, model.family.mean_statistics(whole.states, whole.weights), atol=1e-12)
     assert not estimate.monte_carlo_error.any()
 
@@ -190,7 +186,7 @@ def test_rows_of_no_weight_count_for_nothing(name, system):
     data = only(data, np.arange(6))
     weights = np.where(np.arange(data.n_states) % 3 == 0, 0.0, data.weights)
     with_zeros, without = dataclasses.replace(data, weights=weights), only(data, np.flatnonzero(weights > 0))
-    first, second = (taken(made(name, clamped=True), model, each) for each in (with_zeros, without))
+    first, second = (take(made(name, clamped=True), model, each) for each in (with_zeros, without))
     noise = np.hypot(first.monte_carlo_error, second.monte_carlo_error)
     assert np.all(np.abs(first.value - second.value) <= 5 * noise + 1e-6)
 
@@ -220,7 +216,7 @@ def test_same_key_same_bits_on_any_number_of_threads_and_after_a_checkpoint(name
 def test_clamped_less_free_is_the_gradient_of_the_marginal_likelihood(system):
     """YK15's rule, by central differences of the exact marginal likelihood."""
     model, data = system
-    clamped, free = (taken(gb.expectations.Exact(), model, rows) for rows in (data, None))
+    clamped, free = (take(gb.expectations.Exact(), model, rows) for rows in (data, None))
 
     def likelihood(theta):
         current = model.replace(theta)
@@ -240,7 +236,7 @@ def test_free_is_one_row_whose_cells_are_all_missing(system):
     model, data = system
     nothing = dataclasses.replace(only(data, np.arange(1)), missing=np.ones((1, model.n_variables), bool))
     for name in ("exact", "mean-field", "bethe"):
-        free, clamped = (taken(EXPECTATIONS.create(name), model, rows) for rows in (None, nothing))
+        free, clamped = (take(EXPECTATIONS.create(name), model, rows) for rows in (None, nothing))
         np.testing.assert_allclose(free.value, clamped.value, atol=1e-12)
         assert float(free.parts["log_partition"]) == pytest.approx(float(clamped.parts["log_partition"]), abs=1e-12)
 
@@ -265,7 +261,7 @@ def test_pair_regions_are_summed_exactly_however_strong_the_fields(scores, rng):
     for scale in (0.5, 4.0, 40.0):
         model = random_model_of("pairwise", gb.graphs.complete(3), rng, scores, scale=scale)
         data = holed(dataset_of(all_states(scores(3)), scores(3)), rng, hidden=[0, 2])
-        estimate = taken(EXPECTATIONS.create("smci-pcd", copies=2), model, data)
+        estimate = take(EXPECTATIONS.create("smci-pcd", copies=2), model, data)
         truth, _ = by_enumeration(model, data)
         edge = model.family.graph.edges.tolist().index([0, 2]) + 3
         # the product of the two spins, which is summed exactly whatever the coding of the statistics
@@ -288,7 +284,7 @@ def test_chains_on_sparse_and_dense_graphs_take_the_same_path(rng):
     states = np.where(rng.random((20, 70)) < 0.5, -1.0, 1.0)
     data = holed(gb.Dataset.read(states, coding="spin"), rng, 0.4)
     for name in ("pcd", "smci-pcd", "mean-field"):
-        first, second = (taken(EXPECTATIONS.create(name), model, data).value[:70] for model in (grid, dense))
+        first, second = (take(EXPECTATIONS.create(name), model, data).value[:70] for model in (grid, dense))
         np.testing.assert_allclose(first, second, atol=1e-7)
 
 
@@ -301,7 +297,7 @@ def test_smci_integrates_products_of_spins_whatever_the_scores(region, rng):
     law = law_of(spins)
     few = Samples(law.states[:20], repeats=law.repeats[:20])
     one, other = (
-        taken(EXPECTATIONS.create("smci", region=region), model, starts=few).value for model in (spins, binary)
+        take(EXPECTATIONS.create("smci", region=region), model, starts=few).value for model in (spins, binary)
     )
     means, (i, j) = (1 + one[:6]) / 2, graph.edges.T
     products = (1 + one[i] + one[j] + one[6:]) / 4
@@ -311,7 +307,7 @@ def test_smci_integrates_products_of_spins_whatever_the_scores(region, rng):
 def test_chains_that_disagree_are_told_once(rng):
     model = PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [20.0])
     with pytest.warns(gb.errors.MixingWarning, match="R-hat"):
-        taken(EXPECTATIONS.create("monte-carlo", n_chains=10, n_draws=20, burn_in=0), model)
+        take(EXPECTATIONS.create("monte-carlo", n_chains=10, n_draws=20, burn_in=0), model)
     quiet = EXPECTATIONS.create("monte-carlo", n_chains=10, n_draws=20, burn_in=0, warn=False)
-    assert taken(quiet, model).parts["r_hat"] > 1.05
+    assert take(quiet, model).parts["r_hat"] > 1.05
     assert MixingCheck().max_r_hat == 1.05

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 
 import gibbsian as gb
 from gibbsian import Variables
@@ -13,7 +14,6 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.backends.processes import dealt_by
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
-from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 from gibbsian.models.factors import Factor, FactorGraph
 from gibbsian.models.scopes import Scopes
 from gibbsian.old_sampling import IndependentVariables, variable_path

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from gibbsian.expectations.annealed import AnnealedImportance
 from scipy import stats
 
 import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.expectations.annealed import AnnealedImportance
 from gibbsian.old_sampling import Annealing, IndependentVariables, variable_path
 from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from systems import exact_law, random_model

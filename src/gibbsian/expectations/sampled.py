@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
 from gibbsian.expectations.error_rules import spread_of_groups
+from gibbsian.expectations.exact import BoundExact
 from gibbsian.expectations.mixing import MixingCheck
 from gibbsian.expectations.regions import Neighbourhood, as_rules
 from gibbsian.expectations.rows import MaskedRows, row_by_row
@@ -97,6 +98,8 @@ class Sampled(Generic[S]):
     ) -> BoundExpectation[S]:
         """Bind a family and rows."""
         rows = MaskedRows.of(model.family, clamp)
+        if not len(rows.states):  # there is nothing to sample
+            return cast("BoundExpectation[S]", BoundExact(rows, None))
         if rows.all_missing or not self.source.row_by_row:
             return self._bind(model, rows, starts)
         return row_by_row(model, rows, lambda rest: self._bind(rest, MaskedRows.of(rest.family, None), None))
@@ -137,8 +140,6 @@ class BoundSampled(Generic[S]):
     def __call__(self, theta: Floats, state: S, starts: Starts | None = None) -> tuple[Estimate, S]:
         """Draw samples, and return the mean statistics over them."""
         drawn, state = self.source.advance(theta, state, starts)
-        if not drawn.samples.n_samples:  # all rows are complete
-            return Estimate(self.rows.constant, np.zeros_like(theta)), state
         found, share = self.average(theta, drawn), self.rows.share
         return Estimate(self.rows.constant + share * found.value, share * found.stderr, drawn.parts), state
 

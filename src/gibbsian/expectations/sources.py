@@ -430,7 +430,7 @@ class ClampedChains:
     def of(cls, settings: PersistentChains, family: ExponentialFamily, rows: MaskedRows) -> ClampedChains:
         """Give each row its part of the chains, and at least one."""
         copies, n_chains = settings.n_copies, settings.n_chains or min(rows.n_rows, MAX_CHAINS)
-        row_of, shares = spread(rows.shares, n_chains) if len(rows.shares) else (np.zeros(0, np.int64), np.zeros(0))
+        row_of, shares = spread(rows.shares, n_chains)
         row_of, shares = np.tile(row_of, copies), np.tile(shares, copies)
         require_chains(len(row_of), len(family.variables))
         kernel = kernel_for(family, settings.sampler, ~rows.missing[row_of])
@@ -439,8 +439,6 @@ class ClampedChains:
     def init(self, theta: Floats, key: Key) -> ChainsState:
         """Start the chains with missing cells drawn from their columns."""
         rows = self.rows
-        if not len(self.row_of):
-            return ChainsState(Chains(rows.states, np.zeros((0, 4), np.uint64)), None, False)
         assert rows.data is not None
         states, rng = rows.states[self.row_of], key.fold("cells").generator()
         frequencies = column_frequencies(rows.data)
