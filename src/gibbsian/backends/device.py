@@ -132,7 +132,7 @@ class LayerKernels(Protocol):
     normal_log_measure: Callable[[Tensor, tuple[float, ...]], Tensor]
     empty: Callable[[int, int, Tensor], Tensor]
     momentum_step: Callable[[Tensor, Tensor, Tensor, float, float, float, float], None]
-    draw_along: Callable[[object, Tensor, Tensor, Tensor, Tensor, np.random.Generator], Tensor]
+    draw_along: Callable[[object, Tensor, Tensor, Tensor, Tensor | float, np.random.Generator], Tensor]
     grows: Callable[[object, Tensor], bool]
     grow: Callable[[object, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, tuple[Tensor, Tensor]], None]
     towards: Callable[[Tensor, Tensor, float], Tensor]

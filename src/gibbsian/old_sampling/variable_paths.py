@@ -223,11 +223,7 @@ def _spin_path(model: Model[Any], base: IndependentVariables, summed: np.ndarray
     graph, fields, couplings, constant = model.family.ising(model.theta)
     half_log_odds = 0.5 * np.diff(base.log_probabilities.reshape(-1, 2), axis=1).ravel()
     indptr, heads, edges = graph.csr
-    tails = np.repeat(np.arange(graph.n_nodes), graph.degrees)
-    order = np.lexsort((summed[heads], tails))
-    kept_end = indptr[:-1] + np.bincount(tails, ~summed[heads], minlength=graph.n_nodes).astype(np.int64)
-    neighbours = (indptr, kept_end, heads[order], couplings[edges[order]])
-    terms = kernels.SpinPath(fields, half_log_odds, summed, *neighbours)
+    terms = kernels.SpinPath(fields, half_log_odds, indptr, heads, couplings[edges], np.zeros((0, graph.n_nodes)))
     constant += float(np.logaddexp(half_log_odds, -half_log_odds).sum())
     return VariablePath(model, base, "anneal_spins", terms, True, constant, summed)
 
@@ -256,7 +252,6 @@ def _table_terms(factors: FactorGraph, base: IndependentVariables, summed: np.nd
         values,
         base.log_probabilities,
         base.starts,
-        summed,
         entries.astype(np.int64),
         table_starts[np.array(order, np.int64)],
         np.array(strides, np.int64),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from gibbsian.arrays import Floats, Integers, Mask, States
+from gibbsian.arrays import Floats, Integers, Mask, Slice, States
+from gibbsian.backends.parallel import in_slices
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import DiscreteFamily, Family
 from gibbsian.rng import Key, Words
@@ -20,6 +21,7 @@ from gibbsian.sampling.base import SWEEPS, TRANSITIONS, Chains, Kernel, Transiti
 from gibbsian.settings import check_whole_number
 
 T = TypeVar("T")
+S = TypeVar("S", bound=States)
 
 
 @TRANSITIONS.register("gibbs")
@@ -196,6 +198,26 @@ class GibbsKernel:
             return [Visits(sites, self.held, 0, n_sweeps, block_size, reverse)]
         n_sweeps, rest = divmod(n_updates, max(1, sites.size))
         return [Visits(sites, self.held, 0, n_sweeps), Visits(sites[:rest], self.held, 0, 1)]
+
+
+def over_chains(
+    sweep: Callable[[S, Words, Mask | None], int],
+    states: S,
+    streams: Words,
+    visits: Visits,
+    grain: int = 1,
+    work: float = 1.0,
+) -> int:
+    """Give chains to threads, `grain` of them side by side; return the number of changes in all.
+
+    `work` is that of an update, in operations of a nanosecond or so.
+    """
+
+    def run(part: Slice) -> int:
+        return sweep(cast("S", states[part]), streams[part], None if visits.held is None else visits.held[part])
+
+    n_updates = float(visits.n_picks or visits.sites.size) * len(states) * visits.n_sweeps
+    return int(sum(in_slices(run, len(states), work * n_updates, grain)))
 
 
 class OnceATheta(Generic[T]):

@@ -23,7 +23,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.rng import Words
 from gibbsian.sampling.base import SWEEPS
-from gibbsian.sampling.gibbs import ChromaticGibbs, Gibbs, GibbsKernel, OnceATheta, Visits
+from gibbsian.sampling.gibbs import ChromaticGibbs, Gibbs, GibbsKernel, OnceATheta, Visits, over_chains
 
 T = TypeVar("T")
 # From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
@@ -128,19 +128,6 @@ class SpinKernel(Protocol):
 
     def __call__(self, system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:
         """Move spins and streams in place; return the number of flips."""
-
-
-Part = Callable[[Codes, Words, Mask | None], int]
-
-
-def over_chains(sweep: Part, spins: Codes, streams: Words, visits: Visits, grain: int = 1) -> int:
-    """Give chains to threads, `grain` of them side by side; return the flips of all."""
-
-    def run(part: Slice) -> int:
-        return sweep(spins[part], streams[part], None if visits.held is None else visits.held[part])
-
-    work = float(visits.n_picks or visits.sites.size) * len(spins) * visits.n_sweeps
-    return int(sum(in_slices(run, len(spins), work, grain)))
 
 
 def one_by_one(system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:

@@ -1,13 +1,12 @@
-"""Annealed importance sampling: whole runs over a ladder of inverse temperatures.
+"""Walks along a path: whole runs over inverse temperatures, and replica exchange.
 
-The path joins independent variables p_0 to a model f by ``f_b(x) = f(x)^b p_0(x)^(1 - b)``. Some variables, no
-two of them neighbours, may be summed out; the weights are then those of the others alone, and the sweeps
-draw the summed-out variables first, as `sites` lists them. With none summed out this is the plain method.
+The path joins independent variables p_0 to a model f by ``f_b(x) = f(x)^b p_0(x)^(1 - b)``. Kernels keep ``log f -
+log p_0`` of each walker, the slope of its log-weight, up to a constant that the caller knows; an update that changes a
+value changes the slope by what it has computed anyway.
 
 A run goes through `betas` in the order given. Forwards it takes a step of the weight and then sweeps at the new
 temperature; backwards it sweeps at the old one first, which with `sites` reversed is the time reversal of the forward
-run. Kernels change `states` and `streams` in place and return the increase of each walker's log-weight, up to a
-constant that the caller knows.
+run. Kernels change `states` and `streams` in place.
 """
 
 import math
@@ -15,34 +14,28 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
-from gibbsian.backends.numba.gibbs import load_group, store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
-from gibbsian.backends.numba.spin_lanes import fill_lanes
 
-# Walkers that run side by side in vector registers.
+# Walkers that one slice takes at least.
 GROUP = 32
-# Sites whose random words a group draws at a time.
-BATCH = 16
-# Factors of at most two whose product is taken before its logarithm.
-FACTORS_A_LOGARITHM = 256
 
 
 class SpinPath(NamedTuple):
-    """A pairwise model of spins over T, and the half log-odds `base` of its start.
+    """A pairwise model of spins along a CSR graph, and the half log-odds `base` of its start.
 
-    In each row of the CSR graph the neighbours that are kept come first, up to ``kept_end[i]``, then those that are
-    summed out.
+    `matrix` has all couplings where the graph is dense, and no rows where it is sparse.
+
+    The caller rounds biases and weights so that sums of fields are exact (`gibbs.exact_sums`): fields never drift.
     """
 
-    biases: np.ndarray
-    base: np.ndarray
-    summed: np.ndarray
-    indptr: np.ndarray
-    kept_end: np.ndarray
-    heads: np.ndarray
-    weights: np.ndarray
+    biases: Floats
+    base: Floats
+    indptr: Integers
+    heads: Integers
+    weights: Floats
+    matrix: Floats
 
 
 class TablePath(NamedTuple):
@@ -50,137 +43,107 @@ class TablePath(NamedTuple):
 
     Variable i is in the entries from ``entries[i]`` to ``entries[i + 1]``; entry e reads ``values[starts[e] +
     strides[e] * x_i]``, moved on by the codes of ``nodes`` times ``node_strides`` from ``others[e]`` to
-    ``others[e + 1]``. The factors without summed-out variables are listed the same way as entries with stride zero,
-    the last ones of all.
+    ``others[e + 1]``. All factors are listed the same way as entries with stride zero, the last ones of all.
     """
 
-    cardinalities: np.ndarray
-    values: np.ndarray
-    base: np.ndarray
-    base_start: np.ndarray
-    summed: np.ndarray
-    entries: np.ndarray
-    starts: np.ndarray
-    strides: np.ndarray
-    others: np.ndarray
-    nodes: np.ndarray
-    node_strides: np.ndarray
+    cardinalities: Integers
+    values: Floats
+    base: Floats
+    base_start: Integers
+    entries: Integers
+    starts: Integers
+    strides: Integers
+    others: Integers
+    nodes: Integers
+    node_strides: Integers
 
 
 @njit(cache=True)
-def _add_neighbours(field, x, first, last, heads, weights):
-    """Add to the fields of one site, in every lane, what its neighbours from `first` to `last` give."""
-    for position in range(first, last):
-        weight, neighbour = weights[position], x[heads[position]]
-        for lane in range(GROUP):
-            field[lane] += weight * neighbour[lane]
-
-
-@njit(cache=True)
-def _update_site(own, field, thresholds, slope, kept_field, beta, base, summed):
-    """Draw one spin in every lane; a kept spin that flips changes the slope by its own field among the kept."""
-    pull = (1.0 - beta) * base
-    for lane in range(GROUP):
-        new = np.int8(1) if beta * field[lane] + pull > thresholds[lane] else np.int8(-1)
-        if not summed:
-            slope[lane] += np.float64(new - own[lane]) * (kept_field[lane] - base)
-        own[lane] = new
-
-
-@njit(cache=True)
-def _sweep_spins(x, streams, slope, beta, sites, path, words, thresholds):
-    """One sweep of the walkers in the lanes of `x`, with the thresholds of `BATCH` sites drawn ahead."""
-    field, kept_field = np.empty(GROUP), np.empty(GROUP)
-    for start in range(0, sites.size, BATCH):
-        batch = sites[start : start + BATCH]
-        fill_lanes(streams, words, batch.size, GROUP)  # type: ignore[call-arg]
-        fill_thresholds(words[: batch.size].ravel(), thresholds[: batch.size].ravel())
-        for k in range(batch.size):
-            i = batch[k]
-            field[:] = path.biases[i]
-            _add_neighbours(field, x, path.indptr[i], path.kept_end[i], path.heads, path.weights)
-            copy_to(kept_field, field)
-            _add_neighbours(field, x, path.kept_end[i], path.indptr[i + 1], path.heads, path.weights)
-            _update_site(x[i], field, thresholds[k], slope, kept_field, beta, path.base[i], path.summed[i])
-
-
-@njit(cache=True)
-def _spin_slopes(x, path):
-    """The part of the log-weight that is linear in beta, of the kept spins in every lane."""
-    slope, field = np.zeros(GROUP), np.empty(GROUP)
-    for i in range(len(x)):
-        if path.summed[i]:
-            continue
-        field[:] = path.biases[i]
-        _add_neighbours(field, x, path.indptr[i], path.kept_end[i], path.heads, path.weights)
-        for lane in range(GROUP):
-            # half the field plus half the bias counts each pair once
-            slope[lane] += x[i, lane] * (0.5 * (field[lane] + path.biases[i]) - path.base[i])
+def _spin_fields(x, path, field):
+    """Fill the fields of a state, and return the slope of its log-weight."""
+    slope = 0.0
+    for i in range(x.size):
+        total = path.biases[i]
+        for position in range(path.indptr[i], path.indptr[i + 1]):
+            total += path.weights[position] * x[path.heads[position]]
+        field[i] = total
+        # half the field plus half the bias counts each pair once
+        slope += x[i] * (0.5 * (total + path.biases[i]) - path.base[i])
     return slope
 
 
-@njit(cache=True, error_model="numpy", fastmath=VECTOR_MATH)
-def _add_summed_site(total, ratio, field, old, new, base):
-    """Add the change of ``log 2 cosh`` of one summed-out spin, its curved part as a factor of `ratio`."""
-    for lane in range(GROUP):
-        before = abs(old * field[lane] + (1.0 - old) * base)
-        after = abs(new * field[lane] + (1.0 - new) * base)
-        total[lane] += after - before
-        ratio[lane] *= (1.0 + fast_exp(-2.0 * after)) / (1.0 + fast_exp(-2.0 * before))
-
-
 @njit(cache=True)
-def _add_summed(total, x, old, new, n_summed, sites, path):
-    """Add the change of the logarithm of the sums, over the first `n_summed` sites."""
-    field, ratio = np.empty(GROUP), np.ones(GROUP)
-    for k in range(n_summed):
+def _sweep_spins(x, field, beta, sites, path, stream, words, thresholds):
+    """One sweep that moves the fields of neighbours when a spin flips; return the change of the slope."""
+    fill_words(stream, words)
+    fill_thresholds(words, thresholds)
+    change = 0.0
+    for k in range(sites.size):
         i = sites[k]
-        field[:] = path.biases[i]
-        _add_neighbours(field, x, path.indptr[i], path.kept_end[i], path.heads, path.weights)
-        _add_summed_site(total, ratio, field, old, new, path.base[i])
-        # each factor is within [1/2, 2]: one logarithm serves many
-        if k % FACTORS_A_LOGARITHM == FACTORS_A_LOGARITHM - 1 or k == n_summed - 1:
-            for lane in range(GROUP):
-                total[lane] += math.log(ratio[lane])
-                ratio[lane] = 1.0
-
-
-@njit(cache=True)
-def _anneal_group(x, streams, betas, sites, backwards, path):
-    """Run the walkers in the lanes of `x` along a ladder and return the increases of their log-weights."""
-    words, thresholds = np.zeros((BATCH, GROUP), np.uint64), np.empty((BATCH, GROUP))
-    slope, total = _spin_slopes(x, path), np.zeros(GROUP)
-    n_summed = np.count_nonzero(path.summed)
-    for k in range(betas.size - 1):
-        old, new = betas[k], betas[k + 1]
-        if backwards:
-            _sweep_spins(x, streams, slope, old, sites, path, words, thresholds)
-        for lane in range(GROUP):
-            total[lane] += (new - old) * slope[lane]
-        _add_summed(total, x, old, new, n_summed, sites, path)
-        if not backwards:
-            _sweep_spins(x, streams, slope, new, sites, path, words, thresholds)
-    return total
+        up = beta * field[i] + (1.0 - beta) * path.base[i] > thresholds[k]
+        if up == (x[i] > 0):
+            continue
+        x[i] = -x[i]
+        change += 2.0 * x[i] * (field[i] - path.base[i])
+        step = 2.0 * x[i]
+        if len(path.matrix):
+            row = path.matrix[i]
+            for j in range(field.size):
+                field[j] += step * row[j]
+        else:
+            for position in range(path.indptr[i], path.indptr[i + 1]):
+                field[path.heads[position]] += step * path.weights[position]
+    return change
 
 
 @njit(cache=True, nogil=True)
 def anneal_spins(states, streams, betas, sites, backwards, path):
-    """Run walkers of spins (-1/+1) along a ladder, `GROUP` of them side by side in vector registers.
-
-    All lanes of a group run, in use or not, so that a walker's numbers do not depend on how many stand beside it.
-    """
+    """Run walkers of spins (-1/+1) along a ladder; return the increases of their log-weights."""
     n_walkers, n = states.shape
-    n_groups = (n_walkers + GROUP - 1) // GROUP
-    increases = np.zeros((n_groups, GROUP))
-    for g in range(n_groups):
-        first = g * GROUP
-        x, words = np.ones((n, GROUP), np.int8), np.zeros((4, GROUP), np.uint64)
-        load_group(states, first, x)
-        load_group(streams, first, words)
-        copy_to(increases[g], _anneal_group(x, words.ravel(), betas, sites, backwards, path))
-        store_group(x, first, states)
-        store_group(words, first, streams)
-    return increases.ravel()[:n_walkers].copy()
+    increases, field = np.zeros(n_walkers), np.empty(n)
+    words, thresholds = np.empty(n, np.uint64), np.empty(n)
+    for w in range(n_walkers):
+        x, stream, total = states[w], streams[w], 0.0
+        slope = _spin_fields(x, path, field)
+        for k in range(betas.size - 1):
+            if backwards:
+                slope += _sweep_spins(x, field, betas[k], sites, path, stream, words, thresholds)
+            total += (betas[k + 1] - betas[k]) * slope
+            if not backwards:
+                slope += _sweep_spins(x, field, betas[k + 1], sites, path, stream, words, thresholds)
+        increases[w] = total
+    return increases
+
+
+@njit(cache=True, nogil=True)
+def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites, slopes, path):
+    """Move spins ``(n_betas, n_chains, n)`` at all temperatures; neighbours exchange states in rounds from `first` on.
+
+    `log_uniforms` ``(n_rounds, n_betas - 1, n_chains)`` decide; `slopes` ``(n_betas, n_rounds, n_chains)`` get those
+    before each exchange.
+    """
+    n_betas, n_chains, n = states.shape
+    words, thresholds = np.empty(n, np.uint64), np.empty(n)
+    fields, now, spare = np.empty(states.shape), np.empty((n_betas, n_chains)), np.empty(n)
+    for k in range(n_betas):
+        for c in range(n_chains):
+            now[k, c] = _spin_fields(states[k, c], path, fields[k, c])
+    for t in range(len(log_uniforms)):
+        for k in range(n_betas):
+            for c in range(n_chains):
+                for _ in range(n_sweeps):
+                    args = (sites, path, streams[k, c], words, thresholds)
+                    now[k, c] += _sweep_spins(states[k, c], fields[k, c], betas[k], *args)
+                slopes[k, t, c] = now[k, c]
+        for k in range((first + t) % 2, n_betas - 1, 2):
+            for c in range(n_chains):
+                if log_uniforms[t, k, c] < (betas[k + 1] - betas[k]) * (now[k, c] - now[k + 1, c]):
+                    now[k, c], now[k + 1, c] = now[k + 1, c], now[k, c]
+                    for i in range(n):
+                        x = states[k, c, i]
+                        states[k, c, i], states[k + 1, c, i] = states[k + 1, c, i], x
+                        spare[i] = fields[k, c, i]
+                        fields[k, c, i], fields[k + 1, c, i] = fields[k + 1, c, i], spare[i]
 
 
 @njit(cache=True)
@@ -199,78 +162,63 @@ def _fill_local(codes, i, local, path):
 
 
 @njit(cache=True)
-def _log_weight_of_untouched(codes, path):
-    """Log-weight of the factors without summed-out variables."""
+def _code_slope(codes, path):
+    """The slope of the log-weight of one state, from all factors."""
     starts, others, values = path.starts, path.others, path.values
     nodes, node_strides = path.nodes, path.node_strides
-    total = 0.0
+    slope = 0.0
     for entry in range(path.entries[-1], starts.size):
         position = starts[entry]
         for k in range(others[entry], others[entry + 1]):
             position += node_strides[k] * codes[nodes[k]]
-        total += values[position]
-    return total
+        slope += values[position]
+    for i in range(codes.size):
+        slope -= path.base[path.base_start[i] + codes[i]]
+    return slope
 
 
 @njit(cache=True)
-def _log_sum(local, i, beta, path):
-    """``log sum_a exp(beta * local[a] + (1 - beta) * log p_0(a))`` of variable i."""
-    q, first = path.cardinalities[i], path.base_start[i]
-    top = -np.inf
-    for a in range(q):
-        top = max(top, beta * local[a] + (1.0 - beta) * path.base[first + a])
-    total = 0.0
-    for a in range(q):
-        total += math.exp(beta * local[a] + (1.0 - beta) * path.base[first + a] - top)
-    return top + math.log(total)
-
-
-@njit(cache=True)
-def _sweep_codes(codes, beta, sites, words, local, stream, path):
+def _sweep_codes(codes, beta, sites, words, local, weights, stream, path):
+    """One sweep; return the change of the slope."""
     fill_words(stream, words)
+    change = 0.0
     for k in range(sites.size):
         i = sites[k]
         _fill_local(codes, i, local, path)
         q, first = path.cardinalities[i], path.base_start[i]
-        log_total = _log_sum(local, i, beta, path)
-        left = uniform(words[k])
-        chosen = q - 1
+        top = -np.inf
+        for a in range(q):
+            weights[a] = beta * local[a] + (1.0 - beta) * path.base[first + a]
+            top = max(top, weights[a])
+        total = 0.0
+        for a in range(q):
+            weights[a] = math.exp(weights[a] - top)
+            total += weights[a]
+        left, chosen = uniform(words[k]) * total, q - 1
         for a in range(q - 1):
-            left -= math.exp(beta * local[a] + (1.0 - beta) * path.base[first + a] - log_total)
+            left -= weights[a]
             if left < 0.0:
                 chosen = a
                 break
+        before = codes[i]
+        change += local[chosen] - local[before] - path.base[first + chosen] + path.base[first + before]
         codes[i] = chosen
-
-
-@njit(cache=True)
-def _code_increase(codes, old, new, local, path):
-    """``log f_new - log f_old`` of one state."""
-    slope, curved = 0.0, 0.0
-    for i in range(path.cardinalities.size):
-        if path.summed[i]:
-            _fill_local(codes, i, local, path)
-            curved += _log_sum(local, i, new, path) - _log_sum(local, i, old, path)
-        else:
-            slope -= path.base[path.base_start[i] + codes[i]]
-    slope += _log_weight_of_untouched(codes, path)
-    return (new - old) * slope + curved
+    return change
 
 
 @njit(cache=True, nogil=True)
 def anneal_codes(states, streams, betas, sites, backwards, path):
-    """Run walkers of codes (0 .. q_i - 1) along a ladder."""
-    increases = np.zeros(len(states))
+    """Run walkers of codes (0 .. q_i - 1) along a ladder; return the increases of their log-weights."""
+    increases, words = np.zeros(len(states)), np.empty(sites.size, np.uint64)
+    local, weights = np.empty(path.cardinalities.max()), np.empty(path.cardinalities.max())
     for w in range(len(states)):
-        codes, stream = states[w], streams[w]
-        words, local = np.empty(sites.size, np.uint64), np.empty(path.cardinalities.max())
-        total = 0.0
+        codes, stream, total = states[w], streams[w], 0.0
+        slope = _code_slope(codes, path)
         for k in range(betas.size - 1):
-            old, new = betas[k], betas[k + 1]
             if backwards:
-                _sweep_codes(codes, old, sites, words, local, stream, path)
-            total += _code_increase(codes, old, new, local, path)
+                slope += _sweep_codes(codes, betas[k], sites, words, local, weights, stream, path)
+            total += (betas[k + 1] - betas[k]) * slope
             if not backwards:
-                _sweep_codes(codes, new, sites, words, local, stream, path)
+                slope += _sweep_codes(codes, betas[k + 1], sites, words, local, weights, stream, path)
         increases[w] = total
     return increases

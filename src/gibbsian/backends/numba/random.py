@@ -4,6 +4,8 @@ A stream is four uint64 words, one row of `gibbsian.rng.chain_streams`. Blackman
 pseudorandom number generators", ACM TOMS 47 (2021).
 """
 
+import math
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -110,6 +112,19 @@ def fill_uniforms(streams, numbers):
         fill_words(streams[row], words)
         for k in range(words.size):
             numbers[row, k] = uniform(words[k])
+
+
+@njit(cache=True, nogil=True)
+def fill_normals(streams, numbers):
+    """Fill each row with standard normal numbers of its own stream, by the transform of Box and Muller."""
+    words = np.empty(2 * ((numbers.shape[1] + 1) // 2), np.uint64)
+    for row in range(len(streams)):
+        fill_words(streams[row], words)
+        for k in range(0, words.size, 2):
+            radius, angle = math.sqrt(-2.0 * math.log(uniform(words[k]))), 2.0 * math.pi * uniform(words[k + 1])
+            numbers[row, k] = radius * math.cos(angle)
+            if k + 1 < numbers.shape[1]:
+                numbers[row, k + 1] = radius * math.sin(angle)
 
 
 @njit(cache=True, inline="always")

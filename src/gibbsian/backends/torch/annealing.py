@@ -2,8 +2,8 @@
 
 Each name binds a path, to be called as ``(states, streams, betas)``. Spins are swept by the kernels of `gibbs`, whose
 fields a place multiplies and pulls towards the beginning; codes of tables group by group, a group being variables of
-which no two interact. `sites` lists the variables in the order of the groups, those that are summed out first, and
-`cuts` says where groups begin and end. Random numbers come by counter.
+which no two interact. `sites` lists the variables in the order of the groups, and `cuts` says where groups begin and
+end. Random numbers come by counter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gibbsian.backends.table_entries import Entries
 from gibbsian.backends.torch import gibbs
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.backends.torch.repeated import Repeated
-from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Heat, TableGroup, steps, sweeps
+from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Heat, steps, sweeps
 
 
 def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
@@ -48,7 +48,7 @@ class anneal_spins:
         device = there()
         self._device, self._sites, self._backwards, n = device, sites, backwards, sites.size
         graph = csr_array((path.weights, path.heads, path.indptr), (n, n))[sites][:, sites]
-        biases, self._n_summed = path.biases[sites], int(np.count_nonzero(path.summed))
+        biases = path.biases[sites]
         self._system: Any
         if cuts.size - 1 > n // gibbs.BLOCK and n <= gibbs.MOST_DENSE:
             self._system, self._tables = gibbs.dense_system(graph.toarray(), biases), None
@@ -82,8 +82,7 @@ class anneal_spins:
         return increases
 
     def fields(self, spins: Any) -> Any:
-        """Return the fields that the kept spins give all sites, biases included, in float64."""
-        spins = torch.nn.functional.pad(spins[:, self._n_summed :], (self._n_summed, 0))
+        """Return the fields of all sites, biases included, in float64."""
         if self._tables is None:
             return (spins.to(self._matrix.dtype) @ self._matrix).double() + self._biases
         total = self._biases.expand(spins.shape).clone()
@@ -92,15 +91,9 @@ class anneal_spins:
         return total
 
     def weigh(self, spins: Any, old: Any, new: Any) -> Any:
-        """Return how much likelier the kept spins become from a place to another."""
-        fields, first = self.fields(spins), self._n_summed
-        halves = 0.5 * (fields + self._biases) - self._base  # half the field counts each pair once
-        rises = (new - old) * (spins[:, first:] * halves[:, first:]).sum(dim=1)
-        if first:
-            base = self._base[:first]
-            before, after = (beta * fields[:, :first] + (1.0 - beta) * base for beta in (old, new))
-            rises += (torch.logaddexp(after, -after) - torch.logaddexp(before, -before)).sum(dim=1)
-        return rises
+        """Return how much likelier the spins become from a place to another."""
+        halves = 0.5 * (self.fields(spins) + self._biases) - self._base  # half the field counts each pair once
+        return (new - old) * (spins * halves).sum(dim=1)
 
     def sweep(self, spins: Any, words: Any, beta: Any) -> None:
         """Sweep the spins at a place."""
@@ -114,24 +107,20 @@ class anneal_codes:
     def __init__(self, path: TablePath, sites: np.ndarray, cuts: np.ndarray, backwards: bool):
         device, sizes = there(), path.cardinalities
         entries = Entries(path.entries, path.starts, path.strides, path.others, path.nodes, path.node_strides)
-        self._device, self._backwards, n_summed = device, backwards, np.count_nonzero(path.summed)
+        self._device, self._backwards = device, backwards
         self._system = sweeps(path.values, entries, sizes, sites, cuts)
-        self._summed = [TableGroup(sites[:n_summed], sizes, entries, self._system.table)] if n_summed else []
         self._base, self._base_starts = device.put(path.base, torch.float64), device.put(path.base_start, torch.int64)
-        untouched = np.arange(path.entries[-1], path.starts.size)
-        self._nodes, self._steps = steps(entries, untouched)
-        self._starts, self._kept = (
-            device.put(part, torch.int64) for part in (path.starts[untouched], sites[n_summed:])
-        )
-        self._n_cells = max([self._system.most, self._nodes.numel(), *(group.n_cells for group in self._summed)])
+        factors = np.arange(path.entries[-1], path.starts.size)
+        self._nodes, self._steps = steps(entries, factors)
+        self._starts = device.put(path.starts[factors], torch.int64)
+        self._n_cells = max(self._system.most, self._nodes.numel())
 
     def __call__(self, states: np.ndarray, streams: np.ndarray, betas: np.ndarray) -> np.ndarray:
         """Move walkers in place, as many at a time as fit, and return the increases of their log-weights."""
         device, n = self._device, states.shape[1]
         rows = max(1, min(len(states), CELLS // self._n_cells))
         require_card_memory(
-            8.0 * (COPIES * rows * (self._n_cells + n) + 3.0 * sum(group.n_cells for group in self._summed))
-            + self._system.n_bytes,
+            8.0 * COPIES * rows * (self._n_cells + n) + self._system.n_bytes,
             f"annealing {rows:,} walkers of {n:,} variables",
             "use a model with smaller factors, or set `device='cpu'`",
         )
@@ -144,15 +133,10 @@ class anneal_codes:
         return np.concatenate(increases)
 
     def weigh(self, codes: Any, old: Any, new: Any) -> Any:
-        """Return how much likelier the kept codes become from a place to another."""
+        """Return how much likelier the codes become from a place to another."""
         places = (codes[:, self._nodes] * self._steps).sum(dim=2) + self._starts
-        begun = self._base[self._base_starts[self._kept] + codes[:, self._kept]].sum(dim=1)
-        rises = (new - old) * (self._system.table[places].sum(dim=1) - begun)
-        for group in self._summed:
-            local = group.local(codes, self._system.table)
-            after, before = (torch.logsumexp(group.at(local, self._heat(beta)), dim=2) for beta in (new, old))
-            rises = rises + (after - before).sum(dim=1)
-        return rises
+        begun = self._base[self._base_starts[:-1] + codes].sum(dim=1)
+        return (new - old) * (self._system.table[places].sum(dim=1) - begun)
 
     def _heat(self, beta: Any) -> Heat:
         return Heat(beta, self._base, self._base_starts)

@@ -1,13 +1,13 @@
 """Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures, scores of units.
 
-The steps are the array code of the CPU (`models.layers`, `learning.lessons`, `sampling.layer_paths`) over tensors that
+The steps are the array code of the CPU (`models.layers`, `learning.lessons`, `sampling.layers`) over tensors that
 stay in place, so that a card replays them as graphs. Arrays come and go as NumPy; from step to step, and from call to
 call of one fit or walk, they stay on the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -63,17 +63,17 @@ def require_room(layers: Any, n_rows: int, device: Device) -> None:
 
 # == chains ===========================================================================================================
 class Chains:
-    """Block Gibbs chains of a stack: values of the even layers, drawn again and again by way of the odd ones."""
+    """Block Gibbs chains of a stack: the odd layers drawn given the even ones and back, again and again."""
 
-    def __init__(self, family: Any, parts: Any, values: list[Any], device: Device):
-        n_chains = len(values[0])
+    def __init__(self, family: Any, parts: Any, n_chains: int, device: Device):
         require_room(family.layers, n_chains, device)
         self.family, self.parts, self.stream = family, put_parts(parts, device), Stream(device.place)
-        self.values = [self.parts.biases[at].new_empty(n_chains, family.layers[at].width) for at in family.sides[0]]
+        each_width = zip(self.parts.biases, family.layers, strict=True)
+        self.values = [biases.new_empty(n_chains, layer.width) for biases, layer in each_width]
         self.run = Repeated(self._step, self.stream.clock)
 
     def __call__(self, values: list[Any], n_steps: int, seed: int) -> list[np.ndarray]:
-        """Return values of the even layers some steps later."""
+        """Return the values of all layers some steps later."""
         self.stream.restart(seed)
         for own, given in zip(self.values, values, strict=True):
             own.copy_(torch.from_numpy(np.array(given)))
@@ -82,19 +82,15 @@ class Chains:
 
     def _step(self, ahead: int) -> None:
         self.stream.at_step(ahead)
-        family, values = self.family, self.family.spread_side(0, self.values)
-        drawn = family.draw_side(self.parts, 0, family.draw_side(self.parts, 1, values, self.stream), self.stream)
-        each(lambda old, new: old.copy_(new), self.values, drawn[::2])
+        odd = self.family.draw_side(self.parts, 1, self.values, self.stream)
+        each(lambda old, new: old.copy_(new), self.values, self.family.draw_side(self.parts, 0, odd, self.stream))
 
 
-def gibbs(stack: Any, values: list[Any], n_steps: int, rng: np.random.Generator) -> list[Any]:
-    """Draw the odd layers given the even ones and back, so many times; return the even ones at their places."""
-    device, even = there(), values[::2]
-    chains = kept(stack, (device, len(even[0])), lambda: Chains(stack.family, stack.parts, even, device))
-    found = chains(even, n_steps, int(rng.integers(0, 2**63)))
-    return stack.family.spread_side(
-        0, [new.astype(np.asarray(old).dtype, copy=False) for new, old in zip(found, even, strict=True)]
-    )
+def gibbs(stack: Any, values: list[Any], n_steps: int, seed: int) -> list[np.ndarray]:
+    """Draw the odd layers given the even ones and back, so many times; return the values of all layers."""
+    device, n_chains = there(), len(values[0])
+    chains = kept(stack, (device, n_chains), lambda: Chains(stack.family, stack.parts, n_chains, device))
+    return chains(values, n_steps, seed)
 
 
 # == walks along a path ===============================================================================================
@@ -133,31 +129,16 @@ class Walk:
         self.units.add_growth(self.sums, self.values, features, (ends[0], ends[1]))
         self.values.copy_(self.units.step(features, ends[1], self.stream))
 
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the values of some walkers, as those that exchange them do."""
-        return np.asarray(self)[rows]
 
-    def __setitem__(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Put some walkers elsewhere."""
-        places = torch.from_numpy(np.flatnonzero(rows)).to(self.values.device)
-        self.values[places] = torch.from_numpy(values).to(self.values.dtype).to(self.values.device)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the walkers' values."""
-        return as_numpy(self.values, np.float64 if dtype is None else dtype)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-def walk(units: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
-    """Do what `sampling.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
-    group = walkers.values[0]
-    if not isinstance(group, Walk) or len(group.places) < len(places):
-        seed = int(walkers.shared.integers(0, 2**63))
-        group = Walk(units, np.concatenate(walkers.values), len(places), seed, there())
-        walkers.values = [group]
-    return group(places)
+def walk(units: Any, values: np.ndarray, stretches: Iterable[np.ndarray], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Move walkers through stretches of inverse temperatures; return their values and the growth of log-weights."""
+    increases, moved = np.zeros(len(values)), None
+    for betas in stretches:
+        if moved is None or len(moved.places) < len(betas):
+            start = values if moved is None else as_numpy(moved.values, np.float64)
+            moved = Walk(units, start, len(betas), seed, there())
+        increases += moved(betas)
+    return (values if moved is None else as_numpy(moved.values, np.float64)), increases
 
 
 # == exchanges between the places of a path ===========================================================================
@@ -208,29 +189,30 @@ def _ladder(ladder: tuple[float, ...], device: Any) -> Any:
     return _LADDERS[key]
 
 
-def exchanged(
-    units: Any, walkers: list[Any], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
+def exchange(
+    units: Any, values: np.ndarray, betas: np.ndarray, n_sweeps: int, numbers: range, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Do what `sampling.paths.Path.exchanged` does; the walkers of each place become one group."""
+    """Move the chains of all places, ``(n_betas, n_chains, width)``, in rounds; neighbours take turns to exchange.
+
+    Returns their values, and how much likelier each would have been one place down and one up, of shape
+    ``(2, n_betas, n_rounds, n_chains)``.
+    """
     device, stream = there(), Stream(there().place)
-    stream.restart(int(rng.integers(0, 2**63)))
-    start = np.concatenate([np.concatenate(some.values) for some in walkers])
-    own, values = _on_device(units, len(start), device), device.put(start)
-    ladder = device.put(places, torch.float64)
-    gains = ladder.new_zeros(len(numbers), 2, len(places), len(start) // len(places))
+    stream.restart(seed)
+    n_betas, n_chains, width = values.shape
+    own, moved = _on_device(units, n_betas * n_chains, device), device.put(values.reshape(-1, width))
+    ladder = device.put(betas, torch.float64)
+    gains = ladder.new_zeros(len(numbers), 2, n_betas, n_chains)
 
     def one_round(ahead: int) -> None:
         stream.at_step(ahead)
         step = stream.clock + ahead
-        moved, found = exchange_round(own, values, ladder, n_sweeps, numbers.start + step, stream)
-        values.copy_(moved)
+        after, found = exchange_round(own, moved, ladder, n_sweeps, numbers.start + step, stream)
+        moved.copy_(after)
         gains.index_copy_(0, step, torch.stack(found)[None])
 
     Repeated(one_round, stream.clock)(len(numbers))
-    for some, part in zip(walkers, np.split(as_numpy(values, np.float64), len(places)), strict=True):
-        some.values = [part]
-    down, up = as_numpy(gains).transpose(1, 2, 0, 3)
-    return up[:-1], down[1:]
+    return as_numpy(moved, np.float64).reshape(values.shape), as_numpy(gains).transpose(1, 2, 0, 3)
 
 
 # == epochs of learning ===============================================================================================
@@ -422,4 +404,4 @@ def unit_scores(
     return as_numpy(torch.cat(scores))
 
 
-__all__ = ["epoch", "exchanged", "forget", "gibbs", "lacking", "tempered", "unit_scores", "walk"]
+__all__ = ["epoch", "exchange", "forget", "gibbs", "lacking", "tempered", "unit_scores", "walk"]
