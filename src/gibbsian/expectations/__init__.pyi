@@ -30,8 +30,8 @@ from gibbsian.expectations.sources import (
     AnnealedWalkers as AnnealedWalkers,
     FixedSamples as FixedSamples,
     PersistentChains as PersistentChains,
-    ReplicaLadder as ReplicaLadder,
     RestartedChains as RestartedChains,
+    TemperedReplicas as TemperedReplicas,
 )
 from gibbsian.expectations.spatial import (
     SpatialPlan as SpatialPlan,

@@ -35,10 +35,10 @@ from gibbsian.expectations.sources import (
     Drawn,
     FixedSamples,
     PersistentChains,
-    ReplicaLadder,
     Resizable,
     RestartedChains,
     SampleSource,
+    TemperedReplicas,
 )
 from gibbsian.expectations.spatial import SpatialPlan, plan_regions
 from gibbsian.expectations.spin_products import SpinStatistics
@@ -46,7 +46,6 @@ from gibbsian.inference.cut_sets import factorised_statistics
 from gibbsian.inference.posterior import OneByOne
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model, keeps
 from gibbsian.models.ising import IsingFamily, is_ising
-from gibbsian.old_sampling.independent import IndependentVariables
 from gibbsian.rng import Key
 from gibbsian.sampling import Transition
 
@@ -66,7 +65,7 @@ class Sampled(Generic[S]):
     ----------
     source : SampleSource
         Where the samples come from: `FixedSamples`, `RestartedChains` (CD), `PersistentChains` (PCD, long runs),
-        `AnnealedWalkers`, `ReplicaLadder`.
+        `AnnealedWalkers`, `TemperedReplicas`.
     region : int, str, callable, mapping or rule, or list of these, default 0
         What is summed over exactly around each statistic, see `plan_regions`; 0 is plain Monte Carlo.
 
@@ -396,7 +395,7 @@ def planar(n_chains: int = 100, n_draws: int = 50, burn_in: int = 500, warn: boo
 def ais(
     n_walkers: int = 1000,
     betas: int | Floats = 1000,
-    base: str | IndependentVariables | Dataset | None = None,
+    base: str | Dataset | Floats | None = None,
     warn: bool = True,
     region: object = 0,
 ) -> Sampled[Calls]:
@@ -433,4 +432,4 @@ def tempering(
     True
     """
     mixing = MixingCheck(max_r_hat=max_r_hat, min_ess=min_ess, warn=warn)
-    return Sampled(ReplicaLadder(n_chains=n_chains, n_draws=n_draws, mixing=mixing))
+    return Sampled(TemperedReplicas(n_chains=n_chains, n_draws=n_draws, mixing=mixing))

@@ -27,13 +27,10 @@ from gibbsian.expectations.rows import MaskedRows
 from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import ExponentialFamily, Model
 from gibbsian.models.variables import Variables
-from gibbsian.old_sampling.annealing import Annealing
-from gibbsian.old_sampling.bridges import TemperedColumns
-from gibbsian.old_sampling.independent import IndependentVariables, as_independent, check_base
-from gibbsian.old_sampling.variable_paths import variable_path
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
-from gibbsian.sampling import Chains, Kernel, Transition, kernel_for
+from gibbsian.sampling import Annealing, Chains, Kernel, ReplicaLadder, Transition, kernel_for, variable_path
+from gibbsian.sampling.paths import check_base
 from gibbsian.settings import check, declared, flag, free, whole
 
 S = TypeVar("S")
@@ -480,11 +477,11 @@ class AnnealedWalkers:
         "Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.",
         doc="int or array",
     )
-    base: str | IndependentVariables | Dataset | None = free(
+    base: str | Dataset | Floats | None = free(
         None,
-        "The independent variables to start from: 'biases', 'uniform', or the base rates of data; by default those of "
-        "the starts, and the model's biases if there are none.",
-        doc="str, IndependentVariables, Dataset or None",
+        "The independent variables to start from: 'biases', 'uniform', the base rates of data, or the log-probabilities "
+        "of all values; by default the base rates of the starts, and the model's biases if there are none.",
+        doc="str, Dataset, ndarray or None",
     )
     warn: bool = flag(True, "Whether to warn when few walkers hold most of the weight.")
 
@@ -512,7 +509,7 @@ class BoundWalkers:
 
     settings: AnnealedWalkers
     family: ExponentialFamily
-    base: str | IndependentVariables | Dataset
+    base: str | Dataset | Floats
 
     def init(self, theta: Floats, key: Key) -> Calls:
         """Return what seeds the walkers."""
@@ -521,10 +518,10 @@ class BoundWalkers:
     def advance(self, theta: Floats, state: Calls, starts: Starts | None = None) -> tuple[Drawn, Calls]:
         """Send out walkers."""
         settings, model, (key, state) = self.settings, Model(self.family, theta), state.take()
-        path = variable_path(model, as_independent(self.base, model))
+        path = variable_path(model, self.base)
         run = Annealing(settings.n_walkers, settings.betas).forward(path, key.generator())
-        if settings.warn and run.trouble:
-            notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
+        if settings.warn and run.warning:
+            notify(MixingWarning(run.warning, f"raise `betas={run.n_betas}` or `n_walkers=`"))
         parts = {
             "log_partition": Estimate(run.log_partition, run.log_partition_stderr),
             "effective_sample_size": run.effective_sample_size,
@@ -538,7 +535,7 @@ class BoundWalkers:
 
 
 @declared(frozen=True)
-class ReplicaLadder:
+class TemperedReplicas:
     """Chains that exchange states with others at higher temperatures, where all modes are within reach.
 
     Standard errors come from the spread over independent columns of such chains, half of which start at random states
@@ -561,7 +558,7 @@ class ReplicaLadder:
         """Bind the family."""
         return BoundLadder(self, model.family)
 
-    def with_samples(self, n_samples: int) -> ReplicaLadder:
+    def with_samples(self, n_samples: int) -> TemperedReplicas:
         """Return the source with about so many draws in a call."""
         n_chains = int(np.clip(np.sqrt(n_samples), 2, self.n_chains))
         return replace(self, n_chains=n_chains, n_draws=max(2, -(-n_samples // n_chains)))
@@ -571,7 +568,7 @@ class ReplicaLadder:
 class BoundLadder:
     """A ladder of a family; the state is what seeds the next call."""
 
-    settings: ReplicaLadder
+    settings: TemperedReplicas
     family: ExponentialFamily
 
     def init(self, theta: Floats, key: Key) -> Calls:
@@ -581,13 +578,13 @@ class BoundLadder:
     def advance(self, theta: Floats, state: Calls, starts: Starts | None = None) -> tuple[Drawn, Calls]:
         """Run a ladder."""
         settings, model, (key, state) = self.settings, Model(self.family, theta), state.take()
-        columns = TemperedColumns.settled(variable_path(model), key.generator(), settings.n_chains)
-        run = columns.run(settings.n_draws, settings.n_draws * settings.n_chains)
+        ladder = ReplicaLadder.settled(variable_path(model), key, settings.n_chains)
+        _, run = ladder.run(settings.n_draws, settings.n_draws * settings.n_chains)
         draws = np.swapaxes(run.states.reshape(settings.n_draws, settings.n_chains, -1), 0, 1)
         parts: dict[str, object] = {
             "log_partition": Estimate(run.log_partition, run.log_partition_stderr),
             **settings.mixing.parts(model, draws, f"raise `n_draws={settings.n_draws}`"),
-            "trouble": run.trouble,
+            "warning": run.warning,
         }
         return Drawn(Samples.of(draws), floored_spread, parts), state
 

@@ -12,16 +12,14 @@ from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations import Exact, MixingCheck, PersistentChains, ReplicaLadder, Sampled
+from gibbsian.expectations import Exact, MixingCheck, PersistentChains, Sampled, TemperedReplicas
 from gibbsian.expectations.sources import ChainsState
 from gibbsian.inference import predict_cost
 from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.models import Model
 from gibbsian.models.base import ClosedForm, keeps
-from gibbsian.old_sampling import variable_path
-from gibbsian.old_sampling.bridges import TemperedColumns
 from gibbsian.rng import Key
-from gibbsian.sampling import kernel_for
+from gibbsian.sampling import ReplicaLadder, kernel_for, variable_path
 from gibbsian.startup import ndtr, ndtri, pdtrc
 
 # A moment further from the data than this many standard errors is looked at; of many some are, by chance.
@@ -322,21 +320,21 @@ def _tempered(model: Model, rng: np.random.Generator) -> Estimate | None:
     """Return the moments by tempered chains from random and from cold states; None where these do not agree."""
     if model.n_variables > MAX_TEMPERED_COLUMNS:
         return None
-    ladder = ReplicaLadder(mixing=MixingCheck(warn=False))
+    ladder = TemperedReplicas(mixing=MixingCheck(warn=False))
     n_draws = int(np.clip(TEMPERED_UPDATES / (ladder.n_chains * 100.0 * model.n_variables), 100, ladder.n_draws))
     bound = Sampled(replace(ladder, n_draws=n_draws)).bind(model)
     try:
         estimate, _ = bound(model.theta, bound.init(model.theta, Key.of(rng)))
     except (ArgumentError, TooExpensiveError):  # a model that has no path from independent columns
         return None
-    settled = not estimate.parts["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.parts["trouble"]
+    settled = not estimate.parts["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.parts["warning"]
     return estimate if settled else None
 
 
 def mixed_states(model: Model, n_states: int, rng: np.random.Generator) -> np.ndarray | None:
     """Return states of a model by tempered chains; None where it has no path from independent columns."""
     try:
-        columns = TemperedColumns.settled(variable_path(model), rng)
-        return columns.run(TEMPERED_ROUNDS, n_states).states
+        ladder = ReplicaLadder.settled(variable_path(model), Key.of(rng))
+        return ladder.run(TEMPERED_ROUNDS, n_states)[1].states
     except (ArgumentError, TooExpensiveError):
         return None
