@@ -102,9 +102,9 @@ class Registry:
         Examples
         --------
         >>> import gibbsian as gb
-        >>> from gibbsian.old_sampling.base import SWEEPS
+        >>> from gibbsian.sampling.base import SWEEPS
         >>> SWEEPS.of(gb.PairwiseFamily(gb.graphs.complete(2))).__name__
-        'spin_sweeps'
+        'spin_kernel'
         """
         if name := self.name_for(family):
             return self.factory(name)

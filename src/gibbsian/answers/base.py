@@ -31,10 +31,10 @@ from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.ising import IsingFamily
 from gibbsian.models.variables import Variables
-from gibbsian.old_sampling.annealing import Annealing
-from gibbsian.old_sampling.cooling import CHAINS, SWEEPS, cooled_states
-from gibbsian.old_sampling.paths import Path
 from gibbsian.rng import Key
+from gibbsian.sampling.annealing import Annealing
+from gibbsian.sampling.cooling import CHAINS, SWEEPS, cooled_states
+from gibbsian.sampling.paths import Path
 from gibbsian.settings import Setting, check_value
 
 A = TypeVar("A", bound=Family, covariant=True)
@@ -263,7 +263,7 @@ class Answers(Generic[A]):
     def _starts(self, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Sequence[np.ndarray]:
         """Codes of the free cells where joint states end when they are cooled: near the best rows."""
         rest, _ = self._rest(state, free)
-        return list(cooled_states(rest, CHAINS, SWEEPS, rng)[:, : free.sum()])
+        return list(cooled_states(rest, CHAINS, SWEEPS, Key.of(rng))[:, : free.sum()])
 
     def expect(
         self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None

@@ -15,7 +15,8 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.models.base import Model
 from gibbsian.models.families.quadrature import QuadratureFamily
-from gibbsian.old_sampling import Gibbs, draw
+from gibbsian.rng import Key
+from gibbsian.sampling import draw, kernel_for
 
 
 @ANSWERS.register("quadrature")
@@ -38,13 +39,13 @@ class ContinuousAnswers(Answers[QuadratureFamily]):
         if method in ("auto", "exact"):
             try:
                 nodes = exact(self.model).sample(n_samples, rng)
-                sampler = Gibbs()
-                return sampler.step(self.model, sampler.init(self.model, n_samples, rng, states=nodes))[0].states
+                kernel = kernel_for(self.model.family)
+                return kernel.step(self.model.theta, kernel.init(n_samples, Key.of(rng), nodes))[0].states
             except TooExpensiveError:
                 if method == "exact":
                     raise
                 method = "gibbs"
-        return draw(self.model, n_samples, rng, sampler=method).reshape(-1, self.model.n_variables)[:n_samples]
+        return draw(self.model, n_samples, rng, method).reshape(-1, self.model.n_variables)[:n_samples]
 
     def log_partition_interval(self, *args: Any, **settings: Any) -> LogPartitionInterval:
         """Return log Z between two sides, by annealing over the nodes there and back."""

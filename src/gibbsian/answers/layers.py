@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers, annealing_of, by_value
-from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
+from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_states, warn_of
 from gibbsian.answers.modes import Modes, Rounds, Search, climbed
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
@@ -33,10 +33,12 @@ from gibbsian.models.layers.belief_network import BeliefNetworkFamily
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import codes_of, columns_of, count_states, value_tables
 from gibbsian.models.variables import Variables
-from gibbsian.old_sampling import BlockGibbs, draw_layers, layer_path
-from gibbsian.old_sampling.cooling import cooled_states
-from gibbsian.old_sampling.layer_paths import IndependentUnits, LayerPath, filled_values
 from gibbsian.resources import spans
+from gibbsian.rng import Key
+from gibbsian.sampling import draw_layers, layer_path
+from gibbsian.sampling.cooling import cooled_states
+from gibbsian.sampling.layer_paths import LayerPath, fields_of_values, filled_values
+from gibbsian.sampling.layers import independent_chains, visible_chains
 from gibbsian.settings import Setting, check_value
 from gibbsian.startup import log_softmax
 
@@ -97,9 +99,9 @@ class LayerAnswers(Answers[StackFamily]):
     # -- log Z --------------------------------------------------------------------------------------------------------
     def _way(self, data: Dataset | None, rng: np.random.Generator) -> LayerPath:
         """Return the path from units with the base rates of data, or of walkers to the machine."""
-        return layer_path(self.model, "chains" if data is None else self._base(data), rng=rng)
+        return layer_path(self.model, "chains" if data is None else self._base(data), random_state=rng)
 
-    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
+    def _base(self, data: Dataset) -> str | Dataset | np.ndarray:
         """Where annealing starts, given data."""
         return data
 
@@ -206,9 +208,8 @@ class LayerAnswers(Answers[StackFamily]):
 
     def gibbs(self, codes: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the hidden units given rows of the visible ones and back, so many times."""
-        sampler = BlockGibbs()
-        begun = sampler.init(self.model, len(codes), rng, [self._values(codes)])
-        return codes_of(self.layers[0], sampler.step(self.model, begun, rng, n_steps)[0].values[0])
+        kernel, chains = visible_chains(self.model, codes, Key.of(rng))
+        return kernel.step(self.model.theta, chains, n_steps)[0].states[:, : self.layers[0].n_units]
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(
@@ -243,12 +244,9 @@ class LayerAnswers(Answers[StackFamily]):
             drawn = draw_layers(self.model, n_samples, rng, n_chains=n_samples, burn_in=burn_in, states=states)
             layers = [part[:, 0] for part in drawn]
             if not chains_asked and not self._chains_agree(rng, method):
-                path = layer_path(self.model, summed="hidden", rng=rng)
-                flat = np.concatenate(tempered_values(path, n_samples, rng))[:n_samples]
-                top = path.stack
-                even = top.family.spread_side(0, path.units.split(flat, 0))
-                every = top.family.draw_side(top.parts, 1, even, rng)
-                layers = self.model.family.draw_below(self.model.theta, every, rng)
+                path = layer_path(self.model, summed="hidden", random_state=rng)
+                states = np.concatenate(tempered_states(path, n_samples, rng))[:n_samples]
+                layers = self.model.family.draw_below(self.model.theta, path.stack.encode(states), rng)
         visible, *hidden = map(codes_of, self.layers, layers)
         return visible, self._told(np.hstack(hidden))
 
@@ -279,7 +277,7 @@ class LayerAnswers(Answers[StackFamily]):
         if not visible.variables.two_valued:
             return None
         rest, _ = self._rest(state, free)
-        middle = 0.0 if visible.kind == "spin" else 0.5
+        middle, key = 0.0 if visible.kind == "spin" else 0.5, Key.of(rng)
 
         def step(v: np.ndarray) -> np.ndarray:
             above = family.means(parts, 0, family.means_of_side(parts, 1, [v, None])) > middle
@@ -287,7 +285,7 @@ class LayerAnswers(Answers[StackFamily]):
 
         def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
             rows = np.repeat(state[None], n_chains, axis=0)
-            rows[:, free] = cooled_states(rest, n_chains, n_sweeps, rng)[:, : free.sum()]
+            rows[:, free] = cooled_states(rest, n_chains, n_sweeps, key)[:, : free.sum()]
             rows = np.unique(codes_of(visible, climbed(step, self._values(rows))), axis=0)
             while True:
                 gains = -conditional_costs(self.model, self._values(rows))[:, free]
@@ -329,13 +327,13 @@ class LayerAnswers(Answers[StackFamily]):
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
         family, parts = self.model.family, self.model.parts
         if self._chains_agree(rng, method):
-            chains, _ = BlockGibbs().step(self.model, BlockGibbs().init(self.model, n_chains, rng), rng, SAMPLE_STEPS)
-            even = [np.asarray(part, np.float64) for part in chains.values]
-            n_groups = n_chains
+            kernel, chains = independent_chains(self.model, n_chains, Key.of(rng))
+            states, n_groups = kernel.step(self.model.theta, chains, SAMPLE_STEPS)[0].states, n_chains
         else:
-            path = layer_path(self.model, summed="hidden", rng=rng)
-            groups = np.swapaxes(tempered_values(path, n_chains, rng), 0, 1)
-            n_groups, even = len(groups), path.units.split(np.concatenate(groups), 0)
+            path = layer_path(self.model, summed="hidden", random_state=rng)
+            groups = np.swapaxes(tempered_states(path, n_chains, rng), 0, 1)
+            n_groups, states = len(groups), np.concatenate(groups)
+        even = family.encode(states)[::2]
         values = [np.asarray(part, np.float64) for part in family.means_of_side(parts, 1, family.spread_side(0, even))]
         mean, n_rows = family.statistics_of(values), len(values[0])
         if n_groups == n_rows:
@@ -358,14 +356,14 @@ class DeepAnswers(LayerAnswers):
 
     most_listed = 2.0**14
 
-    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
-        """Return independent units with the rates of all layers given rows of data, by mean field."""
+    def _base(self, data: Dataset) -> str | Dataset | np.ndarray:
+        """Return fields of independent units with the rates of all layers given rows of data, by mean field."""
         some = np.arange(data.n_states)
         if data.n_states > ROWS_FOR_RATES:
             some = np.random.default_rng(0).choice(data.n_states, ROWS_FOR_RATES, replace=False)
         visible = filled_values(self.layers[0], data, some)
         means = DeepMeanField()(self.model.family, self.model.parts, visible).means
-        return IndependentUnits.from_values(self.model, means[::2], data.weights[some] / data.weights[some].sum())
+        return fields_of_values(self.model, means[::2], data.weights[some] / data.weights[some].sum())
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return lower bounds of ``log P + log Z`` of the present cells of each distinct row."""
@@ -461,7 +459,7 @@ class NetworkAnswers(DeepAnswers):
 
     model: Model[BeliefNetworkFamily]  # type: ignore[assignment]
 
-    def _base(self, data: Dataset) -> str | Dataset | IndependentUnits:
+    def _base(self, data: Dataset) -> str | Dataset | np.ndarray:
         return "chains"
 
     def log_evidence(self, data: Dataset) -> np.ndarray:

@@ -21,8 +21,9 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.models.base import DiscreteFamily, Model
-from gibbsian.old_sampling.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 from gibbsian.resources import row_blocks
+from gibbsian.rng import Key
+from gibbsian.sampling.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 
 METHODS = ("auto", "exact", "annealing")
 # "auto" asks an engine that is predicted to take no longer, "exact" one within the usual limit.
@@ -155,10 +156,9 @@ class Search:
             except TooExpensiveError:
                 if self.method == "exact":
                     raise
+        key = Key.of(self.rng)
         state, log_weight, words = annealed(
-            lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, self.rng),
-            model.log_weights,
-            self.restarts,
+            lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, key), model.log_weights, self.restarts
         )
         return state, log_weight, largest_log_weight_bound(model), words
 
@@ -201,7 +201,7 @@ class Search:
                 f"there are {n_rows:.2g} rows to list, and up to {most:.2g} are listed",
                 "give more evidence, or ask for one state with `method='annealing'`",
             )
-        cooled = rounds or cooled_rows(weigh_part, counts, self.rng, starts())
+        cooled = rounds or cooled_rows(weigh_part, counts, Key.of(self.rng), starts())
         # on one BLAS thread: waking others takes longer than weighing a few rows
         ((found, log_weight, words),) = map_in_order(
             lambda chains: annealed(chains, weigh_part, self.restarts, ROW_ROUNDS), [cooled]

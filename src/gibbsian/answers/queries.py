@@ -23,8 +23,8 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.posterior import clamped_seconds, log_evidence
 from gibbsian.models.base import DiscreteFamily, Model
-from gibbsian.old_sampling import Annealing, draw
 from gibbsian.resources import row_blocks
+from gibbsian.sampling import Annealing, draw
 from gibbsian.startup import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.
@@ -182,9 +182,9 @@ class Queries:
                 return exact(model).sample(n_samples, self.rng)[:, None]
             except TooExpensiveError:
                 pass
-        sampler = "gibbs" if self.method == "auto" else self.method
+        transition = "gibbs" if self.method == "auto" else self.method
         n_chains = int(np.clip(math.sqrt(n_samples), 2, N_CHAINS))  # errors need chains, R-hat needs draws of each
-        codes = draw(model, n_samples, self.rng, sampler=sampler, n_chains=n_chains, burn_in=BURN_IN)
+        codes = draw(model, n_samples, self.rng, transition, n_chains=n_chains, burn_in=BURN_IN)
         energies = model.energy(codes.reshape(-1, model.n_variables)).reshape(codes.shape[:2])
         shown = codes[..., list(watched)]
         with np.errstate(invalid="ignore"):  # of what never changes

@@ -115,13 +115,13 @@ def chain_report(model: Model[F], draws: States) -> ChainReport:
     model : Model
         The distribution that was sampled.
     draws : ndarray of shape (n_chains, n_draws, n_variables)
-        As `gibbsian.old_sampling.draw` returns them.
+        As `gibbsian.sampling.draw` returns them.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
-    >>> report = gb.diagnostics.chain_report(model, gb.old_sampling.draw(model, 4000, rng=0))
+    >>> report = gb.diagnostics.chain_report(model, gb.sampling.draw(model, 4000, random_state=0))
     >>> report.is_good()
     True
     """

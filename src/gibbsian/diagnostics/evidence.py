@@ -14,9 +14,9 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.posterior import OneByOne, log_evidence, split_rows
 from gibbsian.models.base import DiscreteFamily, F, Model, keeps
-from gibbsian.old_sampling.annealing import Annealing
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.sampling.annealing import Annealing
 
 # A row whose missing cells would take longer to sum is annealed instead.
 MAX_SECONDS_A_ROW = 1.0

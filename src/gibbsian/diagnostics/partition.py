@@ -3,7 +3,7 @@
 The forward run to the model gives an estimate of log Z that is too small in expectation, the reverse run one that is
 too large. If they agree both are right; otherwise log Z lies between them, provided that the reverse run started at
 states of the model. The two runs cannot show whether it did. So tempered chains provide these states, and a separate
-estimate from the bridges between neighbouring temperatures (`gibbsian.old_sampling.bridges`): both methods must agree.
+estimate from the bridges between neighbouring temperatures (`gibbsian.sampling.bridges`): both methods must agree.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, States
+from gibbsian.data import Dataset
 from gibbsian.display import Shown
-from gibbsian.errors import MixingWarning, notify
+from gibbsian.errors import ArgumentError, MixingWarning, notify
 from gibbsian.estimate import Estimate
 from gibbsian.models.base import F, Model
-from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
-from gibbsian.old_sampling.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
-from gibbsian.old_sampling.paths import Path, as_path
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.rng import Key, RandomState, as_generator
+from gibbsian.sampling.annealing import AnnealedRun, Annealing
+from gibbsian.sampling.bridges import COLUMNS, SWEEPS, BridgeEstimate, ReplicaLadder, bennett
+from gibbsian.sampling.paths import Path, as_path
 from gibbsian.settings import check_whole_number
 from gibbsian.startup import logsumexp
 
@@ -28,6 +29,8 @@ from gibbsian.startup import logsumexp
 MAX_ERRORS_APART = 4.0
 # Rounds of tempered chains: half the work of one way of the annealing, within these bounds.
 MIN_ROUNDS, MAX_ROUNDS = 100, 500
+# Names of ways to start at the model, other than states and data.
+STARTS = ("tempering", "gibbs", "exact")
 # Factor by which everything runs longer once more where the methods do not agree.
 LONGER = 4
 
@@ -44,14 +47,14 @@ class LogPartitionInterval(Shown):
         The start of the reverse run, as text.
     n_errors : float
         Standard errors by which the interval reaches beyond the two estimates.
-    tempered : TemperedRun, optional
-        Tempered chains, whose interval is part of this one.
+    tempered : BridgeEstimate, optional
+        The estimate of tempered chains, whose interval is part of this one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gibbsian.diagnostics.partition import LogPartitionInterval
-    >>> from gibbsian.old_sampling.annealing import AnnealedRun
+    >>> from gibbsian.sampling.annealing import AnnealedRun
     >>> up = AnnealedRun(np.ones((2, 1), np.int8), np.array([2.0, 2.0]), n_betas=10)
     >>> down = AnnealedRun(np.ones((2, 1), np.int8), np.array([-2.5, -2.5]), n_betas=10, reverse=True)
     >>> LogPartitionInterval(up, down, "exact draws").lower, LogPartitionInterval(up, down, "exact draws").upper
@@ -62,7 +65,7 @@ class LogPartitionInterval(Shown):
     reverse: AnnealedRun
     start: str
     n_errors: float = 2.0
-    tempered: TemperedRun | None = None
+    tempered: BridgeEstimate | None = None
 
     def _facts(self) -> dict[str, object]:
         return {"log Z": self.describe()}
@@ -121,11 +124,11 @@ class LogPartitionInterval(Shown):
                 f"the forward and reverse estimates of log Z are {gap:.3g} apart, with a standard error of {error:.2g}"
             )
         for run, name in ((self.forward, "forward"), (self.reverse, "reverse")):
-            if run.trouble:
-                return f"in the {name} run {run.trouble}"
-        return None if self.tempered is None else self.tempered.trouble or self._disagreement(self.tempered)
+            if run.warning:
+                return f"in the {name} run {run.warning}"
+        return None if self.tempered is None else self.tempered.warning or self._disagreement(self.tempered)
 
-    def _disagreement(self, tempered: TemperedRun) -> str | None:
+    def _disagreement(self, tempered: BridgeEstimate) -> str | None:
         """Return how tempered chains and annealing disagree, or None where they agree."""
         below, above = (float(np.hypot(error, tempered.log_partition_stderr)) for error in self.stderrs)
         gaps = {
@@ -233,13 +236,13 @@ def log_partition_interval(
     check_whole_number("burn_in", burn_in, least=0)
     generator = as_generator(rng)
     # one path for both ways: Bennett's combination of them needs the same
-    path = as_path(model, generator)
-    samples = path.check_start(samples)
+    path = as_path(model, Key.of(generator))
+    _check_start(path, samples)  # before the way there is made
     if isinstance(samples, str) and samples == "tempering":
         interval = _by_two_methods(path, chosen, generator)
     else:
         forward = chosen.forward(path, generator)
-        states, start = path.starts(samples, chosen.n_walkers, generator, burn_in)
+        states, start = _starts(path, samples, chosen.n_walkers, generator, burn_in)
         interval = LogPartitionInterval(forward, chosen.reverse(path, states, generator), start)
     if warn and interval.trouble:
         n_betas = interval.forward.n_betas
@@ -249,14 +252,14 @@ def log_partition_interval(
 
 def _by_two_methods(path: Path, annealing: Annealing, rng: np.random.Generator) -> LogPartitionInterval:
     """Anneal to the model and back from tempered chains; where something is wrong, all once more and longer."""
-    columns = TemperedColumns.settled(path, rng)
+    ladder = ReplicaLadder.settled(path, Key.of(rng))
     n_steps = len(annealing.ladder) - 1
-    work = 0.5 * annealing.n_walkers * n_steps / (COLUMNS * SWEEPS * len(columns.places))
+    work = 0.5 * annealing.n_walkers * n_steps / (COLUMNS * SWEEPS * len(ladder.betas))
     n_rounds = int(np.clip(work, MIN_ROUNDS, MAX_ROUNDS))
     for longer in (1, LONGER):
         evenly = np.linspace(0.0, n_steps, longer * n_steps + 1)
         run = replace(annealing, betas=np.interp(evenly, np.arange(n_steps + 1), annealing.ladder))
-        tempered = columns.run(longer * n_rounds, annealing.n_walkers)
+        ladder, tempered = ladder.run(longer * n_rounds, annealing.n_walkers)
         forward, reverse = run.forward(path, rng), run.reverse(path, tempered.states, rng)
         interval = LogPartitionInterval(
             forward, reverse, f"{len(tempered.states)} states of tempered chains", tempered=tempered
@@ -264,6 +267,33 @@ def _by_two_methods(path: Path, annealing: Annealing, rng: np.random.Generator) 
         if interval.trouble is None:
             break
     return interval
+
+
+def _check_start(path: Path, start: object) -> None:
+    """Refuse what the way back cannot start from."""
+    if isinstance(start, str):
+        if start not in STARTS:
+            known = ", ".join(map(repr, STARTS))
+            raise ArgumentError("is not known", f"use {known}, states or a Dataset", argument="samples", value=start)
+    elif isinstance(start, Dataset):
+        path.rows_of(start, np.arange(1))
+    else:
+        path.chains_at(start, Key.of(0), "samples")
+
+
+def _starts(path: Path, start: object, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[States, str]:
+    """Return states for the way back, and what they are in words."""
+    if isinstance(start, Dataset):
+        numbers = rng.choice(len(start.weights), n_walkers, p=start.weights / start.weights.sum())
+        return path.rows_of(start, numbers), f"{n_walkers} rows of the data"
+    if not isinstance(start, str):
+        states = np.asarray(start)
+        return states, f"the {len(states)} states given"
+    if start == "exact":
+        return path.exact_rows(n_walkers, rng), f"{n_walkers} exact draws"
+    chains = path.start(n_walkers, Key.of(rng))
+    chains, _ = path.kernel().step(path.theta(1.0), chains, burn_in)
+    return path.rows(chains.states), f"{n_walkers} Gibbs chains of {burn_in} sweeps"
 
 
 def _relative_variance(log_odds: Floats) -> float:

@@ -7,7 +7,6 @@ from gibbsian.old_sampling.base import (
     as_sampler as as_sampler,
     draw as draw,
 )
-from gibbsian.old_sampling.block_gibbs import BlockGibbs as BlockGibbs, draw_layers as draw_layers
 from gibbsian.old_sampling.bridges import (
     TemperedColumns as TemperedColumns,
     TemperedRun as TemperedRun,
@@ -19,6 +18,5 @@ from gibbsian.old_sampling.gibbs import (
     RandomScanGibbs as RandomScanGibbs,
 )
 from gibbsian.old_sampling.independent import IndependentVariables as IndependentVariables
-from gibbsian.old_sampling.layer_paths import layer_path as layer_path
 from gibbsian.old_sampling.tempering import Tempering as Tempering
 from gibbsian.old_sampling.variable_paths import variable_path as variable_path

@@ -225,7 +225,7 @@ class Annealing:
         """
         generator = as_generator(rng)
         path = as_path(model, generator)
-        given = path.check_states(states, "states")
+        given = np.asarray(states)
         if len(given) < 2:
             raise ArgumentError(f"states has {len(given)} rows", "give two or more, each starts a walker")
         path.require_memory(len(given))

@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 from gibbsian.settings import check_whole_number
 
 # Chains and steps of a round in which the places are moved.
@@ -63,7 +62,6 @@ class TemperedInfo(NamedTuple):
     swap_rates: np.ndarray
 
 
-@LAYER_SAMPLERS.register("tempering", over="path")
 @dataclass(frozen=True)
 class Tempering:
     """Parallel tempering between the two ends of a path.

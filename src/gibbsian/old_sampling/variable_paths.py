@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
 from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
@@ -19,7 +18,6 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
-from gibbsian.old_sampling.base import draw
 from gibbsian.old_sampling.independent import IndependentVariables, as_independent
 from gibbsian.old_sampling.paths import Path
 from gibbsian.old_sampling.plans import by_rank
@@ -166,23 +164,9 @@ class VariablePath(Path):
         rank = np.where(self.summed, -colours.size, -colours if backwards else colours)
         return by_rank(rank)
 
-    def check_states(self, states: Tensor, what: str) -> np.ndarray:
-        """Return states as an array, or say why the model does not have them."""
-        return self.model.variables.checked(states, what)
-
-    def rows_of(self, data: Dataset, numbers: np.ndarray) -> np.ndarray:
-        """Return some of the data's states, which must be complete."""
-        data.require_complete("annealing from data")
-        return self.check_states(data.states, "samples")[numbers]
-
-    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states at the end of Gibbs chains from random states."""
-        draws = draw(self.model, n_walkers, rng, n_chains=n_walkers, burn_in=burn_in)
-        return draws.reshape(n_walkers, -1), f"{n_walkers} Gibbs chains after {burn_in + 1} sweeps"
-
 
 def variable_path(
-    model: Model[Any], base: str | IndependentVariables | Dataset = "biases", marginalise: bool = False
+    model: Model[Any], base: str | IndependentVariables | Dataset = "biases"
 ) -> VariablePath:
     """Return the path of inverse temperatures from independent variables to a model.
 
@@ -193,20 +177,17 @@ def variable_path(
     base : str, IndependentVariables or Dataset, default "biases"
         The independent variables at inverse temperature 0: ``"biases"`` (what the model says of each variable when the
         others are random), ``"uniform"`` (YU20), or the base rates of data.
-    marginalise : bool, default False
-        Whether to sum out variables of which no two interact, and anneal the distribution of the others: half of a
-        bipartite graph (Yasuda and Takahashi 2022). The weights vary less, at about the price of a second sweep.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
-    >>> path = gb.old_sampling.variable_path(model, base="uniform", marginalise=True)
+    >>> path = gb.old_sampling.variable_path(model, base="uniform")
     >>> run = gb.old_sampling.Annealing(betas=1000).forward(path, rng=0)
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
-    summed = variables_to_sum_out(model.family.graph) if marginalise else np.zeros(model.n_variables, bool)
+    summed = np.zeros(model.n_variables, bool)
     independent = as_independent(base, model)
     path = _spin_path if is_ising(model.family) else _table_path
     return path(model, independent, summed)
@@ -264,19 +245,3 @@ def _table_terms(factors: FactorGraph, base: IndependentVariables, summed: np.nd
 def _strides(shape: tuple[int, ...]) -> list[int]:
     """Distance in a flat table between neighbours along each axis."""
     return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
-
-
-def variables_to_sum_out(graph: Graph) -> np.ndarray:
-    """Return a mask of variables of which no two interact: the larger side of each part of a bipartite graph.
-
-    On other graphs it is the largest colour of each part: any such set can be summed out variable by variable, though
-    the gain is smaller.
-
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    _, part = connected_components(graph.adjacency, directed=False)
-    colours = graph.colouring
-    sizes = np.zeros((part.max(initial=-1) + 1, colours.max(initial=-1) + 1), np.int64)
-    np.add.at(sizes, (part, colours), 1)
-    return colours == sizes.argmax(axis=1)[part]

@@ -22,6 +22,8 @@ from gibbsian.backends.device import layer_kernels, library_of, twin
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.inference import exact
+from gibbsian.inference.layer_sums import LayerSumAnswers
 from gibbsian.models.base import Layered, Model, StackParts, Units
 from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import idle_means, mean_values, refused, spread
@@ -104,13 +106,26 @@ class LayerPath(Path):
                 row, unit = np.argwhere(bad)[0]
                 value = given[row, at][unit]
                 raise ArgumentError(f"{name} holds {value} for unit {at.start + unit}", f"units take {allowed}")
-            states[:, places[place]] = given[:, at]
+            # probabilities of units go to the likelier value
+            states[:, places[place]] = given[:, at] if layer.variables.real else np.rint(given[:, at])
         streams = key.chains(len(states))
         if not complete:
             parts = family.split(self.knots[-1])
             values = family.draw_side(parts, 1, encoded(family, states), RowStreams.of(streams))
             states = decoded(family, values)
         return Chains(states, streams)
+
+    def rows_of(self, data: Dataset, numbers: Integers) -> States:
+        """Return some of the rows of data, which must be complete, and show all that walkers start at."""
+        if len(self.stack.layers) > 2 or self.stack != self.model.family:
+            raise ArgumentError("data show one layer only, not all that annealing back starts at", "start from chains")
+        data.require_complete("annealing from data")
+        return data.states[numbers]
+
+    def exact_rows(self, n_rows: int, rng: np.random.Generator) -> States:
+        """Draw rows of all units exactly."""
+        answers = cast("LayerSumAnswers", exact(Model(self.stack, self.knots[-1])))
+        return decoded(self.stack, answers.sample_layers(n_rows, rng))
 
     def rows(self, states: States) -> States:
         """Return the states themselves: rows of all units of the stack."""

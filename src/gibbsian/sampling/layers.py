@@ -119,6 +119,24 @@ def decoded(family: StackFamily, values: Sequence[Tensor]) -> States:
     return cast("States", np.hstack([codes_of(layer, part) for layer, part in zip(family.layers, values, strict=True)]))
 
 
+def independent_chains(stack: Model[StackFamily], n_chains: int, key: Key) -> tuple[BlockKernel, Chains]:
+    """Return the kernel of a stack and chains at draws from its biases alone."""
+    kernel = BlockKernel(stack.family, Gibbs(), None)
+    # without interactions one sweep is a draw
+    alone = np.where(stack.family.penalised, 0.0, stack.theta)
+    return kernel, kernel.step(alone, kernel.init(n_chains, key))[0]._replace(n_sweeps=0)
+
+
+def visible_chains(stack: Model[StackFamily], shown: States, key: Key) -> tuple[BlockKernel, Chains]:
+    """Return the kernel of a stack and chains at rows of its visible layer; probabilities go to the likelier value."""
+    layer, rows = stack.family.layers[0], np.asarray(shown)
+    kernel, chains = independent_chains(stack, len(rows), key)
+    if rows.shape[1:] != (layer.n_units,):
+        raise ArgumentError(f"states has shape {rows.shape}", f"give {(len(rows), layer.n_units)}")
+    chains.states[:, : layer.n_units] = rows if layer.variables.real else np.rint(rows)
+    return kernel, chains
+
+
 def draw_layers(
     model: Model[L],
     n_samples: int,
@@ -160,20 +178,18 @@ def draw_layers(
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
         check_whole_number(name, value, least)
     top, key, layers = top_of(model), Key.of(random_state), model.family.layers
-    kernel, n_draws = BlockKernel(top.family, Gibbs(), None), -(-n_samples // n_chains)
+    n_draws = -(-n_samples // n_chains)
     require_memory(
         8.0 * n_chains * (n_draws + 4) * sum(layer.width for layer in layers),
         f"keeping {n_chains * n_draws} draws of {sum(layer.n_units for layer in layers)} units",
         "draw fewer at a time with n_samples=",
     )
-    chains = kernel.init(n_chains, key)
-    # without interactions one sweep is a draw from the biases
-    chains, _ = kernel.step(np.where(top.family.penalised, 0.0, top.theta), chains)
-    if states is not None:
-        shown = np.asarray(states)
-        if shown.shape != (n_chains, layers[0].n_units):
-            raise ArgumentError(f"states has shape {shown.shape}", f"give {(n_chains, layers[0].n_units)}")
-        chains.states[:, : shown.shape[1]] = shown
+    if states is None:
+        kernel, chains = independent_chains(top, n_chains, key)
+    elif len(states) == n_chains:
+        kernel, chains = visible_chains(top, states, key)
+    else:
+        raise ArgumentError(f"states has {len(states)} rows", f"give one for each of {n_chains} chains")
     draws = []
     for number in range(n_draws):
         chains, _ = kernel.step(top.theta, chains, burn_in + thin if number == 0 else thin)

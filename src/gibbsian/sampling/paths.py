@@ -11,9 +11,10 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from gibbsian.arrays import Floats, States
+from gibbsian.arrays import Floats, Integers, States
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.inference import exact
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Model, keeps
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.tables import TablesFamily
@@ -101,6 +102,15 @@ class Path:
         """Put a chain at each of some rows of the model."""
         codes = self.model.variables.codes_of(self.model.variables.checked(rows, name))
         return Chains(codes.copy(), key.chains(len(codes)))
+
+    def rows_of(self, data: Dataset, numbers: Integers) -> States:
+        """Return some of the rows of data, which must be complete."""
+        data.require_complete("annealing from data")
+        return self.model.variables.checked(data.states, "samples")[numbers]
+
+    def exact_rows(self, n_rows: int, rng: np.random.Generator) -> States:
+        """Draw rows of the model exactly."""
+        return exact(self.model).sample(n_rows, rng)
 
     def rows(self, states: States) -> States:
         """Return the rows of the model for states of chains."""
