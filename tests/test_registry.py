@@ -4,12 +4,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from gibbsian.expectations.clamped import EXACT_CLAMPED
 
 import gibbsian as gb
 from gibbsian.answers.about import ANSWERS
 from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.exact import EXACT_ROWS
 from gibbsian.learning.lessons import LESSONS
 from gibbsian.old_sampling.base import SWEEPS
 from gibbsian.old_sampling.gibbs import spin_sweeps
@@ -83,5 +83,5 @@ def test_who_serves_a_family_is_found_along_its_bases():
 def test_registries_of_who_serves_name_families_and_their_bases_alone():
     kinds = {base for name in gb.models.FAMILIES for base in gb.models.FAMILIES.factory(name).__mro__}
     names = {vars(kind).get("registered_name") for kind in kinds}
-    for registry in (ANSWERS, CHECKS, SWEEPS, EXACT_CLAMPED, LESSONS):
+    for registry in (ANSWERS, CHECKS, SWEEPS, EXACT_ROWS, LESSONS):
         assert set(registry) <= names, registry.kind

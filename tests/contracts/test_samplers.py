@@ -31,7 +31,8 @@ KINDS = [("binary", "binary"), ("spin", "categorical"), ("categorical", "spin"),
 UNITS = gb.models.BinaryUnits(5), gb.models.SpinUnits(4), gb.models.BinaryUnits(3)
 LAYERS = {f"layers {a} {b}": random_machine(a, b, np.random.default_rng(4), 12, 6, scale=0.6) for a, b in KINDS} | {
     "layers deep": gb.Model(
-        gb.models.StackFamily(UNITS), 0.3 * np.random.default_rng(5).normal(size=gb.models.StackFamily(UNITS).n_parameters)
+        gb.models.StackFamily(UNITS),
+        0.3 * np.random.default_rng(5).normal(size=gb.models.StackFamily(UNITS).n_parameters),
     )
 }
 CASES = [(name, kind) for kind in MODELS for name in TRANSITIONS.names()] + [

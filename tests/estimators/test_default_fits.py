@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.cli.show import facts_of
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, PenaltyWarning
-from gibbsian.expectations.chains import as_sampler
+from gibbsian.old_sampling import as_sampler
 
 
 def spikes(rng, n_rows=2000, n_columns=6):

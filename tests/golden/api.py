@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 from scipy import sparse
 
 import gibbsian as gb
@@ -33,7 +34,6 @@ from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, 
 from gibbsian.models.base import Layered, Mixture, keeps
 from gibbsian.models.scopes import Scopes
 from gibbsian.old_sampling import SAMPLERS
-from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 
 LAYERS = {"0/1": gb.models.BinaryUnits, "-1/+1": gb.models.SpinUnits}
 # families that the table has by another word; of Potts models it speaks besides

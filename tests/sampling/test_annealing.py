@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 
 import gibbsian as gb
 from gibbsian import Variables
@@ -20,7 +19,6 @@ from gibbsian.old_sampling import IndependentVariables, variable_path
 from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
 from gibbsian.old_sampling.independent import as_independent
 from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
-from gibbsian.storage import pack, unpack
 from layered_systems import restricted
 from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model
 
@@ -364,42 +362,6 @@ def test_interval_from_data(rng):
     interval = log_partition_interval(variable_path(model, data), data, Annealing(100, 500), rng=0)
     assert interval.lower < truth < interval.upper
     assert "100 rows of the data" in interval.describe()
-
-
-# -- the expectation --------------------------------------------------------------------------------------------------
-def test_errors_are_those_of_self_normalised_importance_sampling(rng):
-    model = random_model(gb.graphs.complete(3), rng)
-    states = rng.choice([0, 1], (30, 3)).astype(np.int8)
-    run = AnnealedRun(states, rng.normal(size=30), 10)
-    statistics = np.array([model.family.mean_statistics(row[None]) for row in states])
-    mean = run.weights @ statistics
-    worth = run.effective_sample_size
-    stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
-    found = weighted_statistics(model, run)
-    np.testing.assert_allclose(found.value, mean)
-    np.testing.assert_allclose(found.stderr, np.hypot(stderr, 3.0 / worth))  # statistics vary by two
-
-
-def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
-    model = random_model(gb.graphs.grid(2, 3), rng)
-    data = gb.Dataset.read(rng.choice([-1, 1], (50, 6), p=[0.1, 0.9]), coding="spin")
-    expectation = AnnealedImportance(n_walkers=100, betas=100)
-    start = expectation.init(model, data, np.random.default_rng(0))
-    np.testing.assert_allclose(
-        start.base.log_probabilities, IndependentVariables.of_data(model, data).log_probabilities
-    )
-    _, state = expectation(model, start)
-    restored = unpack(start, pack(state))
-    assert restored.n_calls == 1
-    assert np.array_equal(expectation(model, state)[0].value, expectation(model, restored)[0].value)
-    assert not np.array_equal(expectation(model, state)[0].value, expectation(model, start)[0].value)
-
-
-def test_expectation_warns_when_a_walker_holds_the_weight(rng):
-    model = gb.PairwiseFamily.model(gb.graphs.complete(12), np.zeros(12), rng.normal(0, 3.0, 66))
-    expectation = AnnealedImportance(n_walkers=10, betas=2)
-    with pytest.warns(MixingWarning, match="walkers holds .* of the weight: raise betas=2"):
-        expectation(model, expectation.init(model, None, rng))
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from gibbsian.expectations.annealed import AnnealedImportance
 from scipy import stats
 
 import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.expectations import AnnealedWalkers, Sampled
 from gibbsian.old_sampling import Annealing, IndependentVariables, variable_path
 from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
-from systems import exact_law, random_model
+from systems import exact_law, random_model, take
 
 SEEDS = range(20)
 SMALLEST_P_VALUE = 1e-4
@@ -134,10 +134,10 @@ def test_summing_out_a_side_lowers_the_spread_of_the_weights(graph):
 def test_expectations_are_covered_by_their_errors(model):
     states, p, _ = exact_law(model)
     truth = model.family.mean_statistics(states, p)
-    expectation = AnnealedImportance(n_walkers=500, betas=30)
+    walkers = Sampled(AnnealedWalkers(n_walkers=500, betas=30))
     z = []
     for seed in SEEDS:
-        estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
+        estimate = take(walkers, model, seed=seed)
         z.append((estimate.value - truth) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2

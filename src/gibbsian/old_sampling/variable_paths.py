@@ -14,7 +14,6 @@ from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
-from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
@@ -165,9 +164,7 @@ class VariablePath(Path):
         return by_rank(rank)
 
 
-def variable_path(
-    model: Model[Any], base: str | IndependentVariables | Dataset = "biases"
-) -> VariablePath:
+def variable_path(model: Model[Any], base: str | IndependentVariables | Dataset = "biases") -> VariablePath:
     """Return the path of inverse temperatures from independent variables to a model.
 
     Parameters
