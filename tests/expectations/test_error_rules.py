@@ -67,7 +67,7 @@ def test_changes_bound_the_error_of_what_starts_at_the_data(model, rng):
     changes = model.family.statistics(ends) - model.family.statistics(starts)
     np.testing.assert_allclose(found.stderr, changes.std(axis=0) / 20, rtol=1e-9)
     unmoved = Samples(starts, np.ones(400)).mean_and_error(model.family, ErrorOfChanges(starts))
-    assert not unmoved.stderr.any()
+    assert unmoved.stderr.max() < 1e-7  # the root of rounding
 
 
 def test_calls_of_walkers_owe_nothing_to_each_other_and_their_state_can_be_stored(rng):

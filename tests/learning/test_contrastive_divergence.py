@@ -343,7 +343,7 @@ def test_centred_steps_of_persistent_chains_come_near_the_likelihood_sooner():
             warnings.simplefilter("ignore", ConvergenceWarning)
             machine = gb.BoltzmannMachine(learner=learner, max_iter=600, random_state=0).fit(data)
         errors[centred] = np.abs(machine.model_.theta - exact).max()
-    assert 3 * errors[True] < 0.3 < errors[False]
+    assert errors[True] < 0.2 < 1.5 < errors[False]
 
 
 @pytest.mark.parametrize("name", ["pcd", "cd"])
