@@ -792,7 +792,7 @@ LEARNED = [
     Row(
         "hidden values of a model without any",
         span,
-        {"learner": "span-hidden"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("span-hidden"))},
         ({"n_components": 2, "random_state": 0}, {"learner": "span-greedy"}),
         "`n_components` above 1",
     ),
@@ -828,18 +828,9 @@ LEARNED = [
     Row(
         "a belief network by minibatches",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"learner": "minibatch"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("minibatch"))},
         (),
         "`learner='stacking'`",
-    ),
-    *(
-        Row(
-            f"newton without a Hessian: {name}",
-            lambda name=name, **how: fit(learner=gb.learning.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
-            {"optimizer": "newton"},
-            says="`optimizer='lbfgs'`",
-        )
-        for name in ("rise", "mcl")
     ),
     Row(
         "a column that no row shows",
@@ -1298,7 +1289,7 @@ OTHERS = [
     Row(
         "errors of hidden units by chains",
         errors_of_rbm,
-        {"learner": "mcmle"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("mcmle"))},
         ({"how": gb.uncertainty.bootstrap},),
         "bootstrap",
     ),
@@ -1824,7 +1815,7 @@ FAMILIES = [
     Row(
         "a belief network as one model of all units",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"learner": "em"},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("em"))},
         (),
         "`learner='stacking'`",
     ),

@@ -417,7 +417,7 @@ FITS = [
     Row(
         "a closed form of a higher-order machine",
         lambda **how: fit(model=gb.HigherOrderBoltzmannMachine, **how),
-        {"learner": "mean-field"},
+        {"learner": Later(lambda: learner("mean-field")), "l2": 0.0},
         ({"learner": "pcd", "max_iter": 5, "tol": 1.0},),
         "'mple' or 'pcd'",
     ),
@@ -431,7 +431,8 @@ FITS = [
         potts,
         {"rows": pd.DataFrame(RNG.choice(list("pqr"), (5, 4))), "learner": "mean-field", "l2": 0.0},
     ),
-    Row("screening of a Potts machine", potts, {"learner": "rise"}),
+    Row("screening of a Potts machine", potts, {"learner": Later(lambda: learner("rise")), "l2": 0.0}),
+    Row("a learner of other models", potts, {"learner": "rise"}, ({"learner": "mple"},), "use one of auto"),
     Row(
         "newton with l1",
         fit,
@@ -454,7 +455,12 @@ FITS = [
         ({"learner": Later(lambda: learner("cd", optimizer="adam")), "tol": 1.0},),
         "'adam'",
     ),
-    Row("minibatches of a pairwise machine", fit, {"learner": "minibatch", "l2": 0.01}, says="`learner='online'`"),
+    Row(
+        "minibatches of a pairwise machine",
+        fit,
+        {"learner": Later(lambda: learner("minibatch")), "l2": 0.0},
+        says="`learner='online'`",
+    ),
     Row("too few steps", fit, {"learner": "mple", "max_iter": 1}, ({"max_iter": 500},), "`max_iter"),
     Row(
         "cliques and a graph",
@@ -1101,12 +1107,12 @@ DEEPER = [
         but=("clamped",),
     ),
     Row("exact likelihood out of reach", fit, {"rows": WIDE, "learner": "mle", **QUICK}),
-    Row("a learner of columns for hidden units", hidden, {"learner": "mean-field"}),
+    Row("a learner of columns for hidden units", hidden, {"learner": Later(lambda: learner("mean-field")), "l2": 0.0}),
     Row("a start for hidden units", hidden, {"start": "bethe"}, ({"start": OUT},), "None"),
     Row(
         "minibatches for pairs",
         hidden,
-        {"learner": "minibatch", "graph": [("a", "b"), ("a", "h0")]},
+        {"learner": Later(lambda: learner("minibatch")), "l2": 0.0, "graph": [("a", "b"), ("a", "h0")]},
         ({"learner": "em"},),
         "`graph='restricted'`",
     ),

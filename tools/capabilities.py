@@ -126,10 +126,9 @@ def capabilities() -> dict[tuple[str, str], str]:
 
 @cache
 def learners(holes: float = 0.0) -> dict[tuple[str, str], str]:
-    """Return the outcome of every learner for every estimator that has a choice of them."""
-    chosen = [name for name in ESTIMATORS if "learner" in settings_of(ESTIMATORS.factory(name))]
-    named = [learner for learner in LEARNERS if not LEARNERS.trait(learner, "wraps")]
-    return {(name, learner): outcome(partial(learns, name, learner, holes)) for learner in named for name in chosen}
+    """Return the outcome of every learner that an estimator lists."""
+    listed = [(name, learner) for name in ESTIMATORS for learner in ESTIMATORS.factory(name).learners]
+    return {(name, learner): outcome(partial(learns, name, learner, holes)) for name, learner in listed}
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ def page() -> str:
         "",
         "## Learners by estimator",
         "",
-        *_grid(joined, reasons, transposed=True),
+        *_list(joined, reasons),
         "",
         "## Reasons",
         "",
@@ -159,17 +158,28 @@ def page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _grid(cells: dict[tuple[str, str], str], reasons: dict[str, int], transposed: bool = False) -> list[str]:
+def _grid(cells: dict[tuple[str, str], str], reasons: dict[str, int]) -> list[str]:
     """Return a table in Markdown; reasons are numbered in the order in which they come."""
-    place = (1, 0) if transposed else (0, 1)
-    down = list(dict.fromkeys(key[place[0]] for key in cells))
-    across = list(dict.fromkeys(key[place[1]] for key in cells))
+    across = list(dict.fromkeys(what for _, what in cells))
     lines = [f"| | {' | '.join(across)} |", f"| --- |{' --- |' * len(across)}"]
-    for row in down:
-        found = [cells[(column, row) if transposed else (row, column)] for column in across]
-        marks = ["yes" if not reason else f"({reasons.setdefault(reason, len(reasons) + 1)})" for reason in found]
+    for row in dict.fromkeys(name for name, _ in cells):
+        marks = [_mark(cells[row, what], reasons) or "yes" for what in across]
         lines.append(f"| {row} | {' | '.join(marks)} |")
     return lines
+
+
+def _list(cells: dict[tuple[str, str], str], reasons: dict[str, int]) -> list[str]:
+    """Return the learners of each estimator, with the number of a reason behind one that is refused."""
+    lines = ["| estimator | learners |", "| --- | --- |"]
+    for row in dict.fromkeys(name for name, _ in cells):
+        named = [f"{learner} {_mark(cells[row, learner], reasons)}".strip() for name, learner in cells if name == row]
+        lines.append(f"| {row} | {', '.join(named)} |")
+    return lines
+
+
+def _mark(reason: str, reasons: dict[str, int]) -> str:
+    """Return the number of a reason, empty where there is none."""
+    return f"({reasons.setdefault(reason, len(reasons) + 1)})" if reason else ""
 
 
 if __name__ == "__main__":

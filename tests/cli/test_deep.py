@@ -100,5 +100,8 @@ def test_flags_of_other_models_are_refused(folder):
 @pytest.mark.parametrize("model", ["rbm", *ESTIMATORS])
 def test_settings_are_refused_as_flags(folder, model):
     settings = ("fit", folder / "rows.csv", "--out", folder / "m.gibbs", "--model", model, "--n-components", "4")
+    if model == "dbn":
+        assert "--learner minibatch does not learn a DeepBeliefNetwork" in refused(*settings, "--learner", "minibatch")
+        return
     assert "--n-chains 0 must be at least 1" in refused(*settings, "--learner", "minibatch", "--n-chains", 0)
     assert "--free-phase xx is not known" in refused(*settings, "--learner", "minibatch", "--free-phase", "xx")

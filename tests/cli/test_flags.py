@@ -71,7 +71,7 @@ def test_the_help_names_a_learner_s_own_settings():
     assert "Settings of --learner pcd" in printed("fit", "--model", "pairwise", "--learner", "pcd", "--help")
 
 
-@pytest.mark.parametrize("name", list(gb.learning.LEARNERS))
+@pytest.mark.parametrize("name", gb.BoltzmannMachine.learners)
 def test_every_learner_can_be_named(name):
     assert run("fit", "--model", "pairwise", "--learner", name, "--help").exit_code == 0
 

@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_the_model_so_far(folder, monkeypatch):
     [
         (["--learner", "magic"], "--learner magic is not known: use one of"),
         (["--tol", "-1"], "--tol -1 must be above 0"),
-        (["--learner", "mle"], "--learner mle learns the parameters of given functions"),
+        (["--learner", "mle"], "--learner mle does not learn a FullSpan"),
     ],
 )
 def test_wrong_flags_write_nothing(folder, flags, words):

@@ -91,7 +91,7 @@ def test_a_file_of_edges_may_name_hidden_units(folder):
         (("--n-components", "0"), "--n-components 0 must be at least 1"),
         (
             ("--n-components", "1", "--learner", "mean-field"),
-            "with hidden units use one of em, mle, mcmle, mple, mcl, pcd",
+            "use one of auto, cd, em, mcl, mcmle, mle, mple",
         ),
         (
             ("--n-components", "1", "--learner", "em", "--clamped", "gibbs"),

@@ -44,14 +44,14 @@ def working_pairs() -> dict[tuple[str, str], bool]:
     """Read which estimators take which learner, and whether with missing cells too, from the page of capabilities."""
     page = PAGE.read_text()
     reasons = dict(re.findall(r"^(\d+)\. (.*)$", page, re.MULTILINE))
-    header, _, *lines = page.partition("## Learners by estimator")[2].partition("## Reasons")[0].split("\n")[2:-2]
     cells = {}
-    for line in lines:
-        learner, *marks = (cell.strip() for cell in line.strip("|").split("|"))
-        for name, mark in zip(header.strip("|").split("|")[1:], marks, strict=True):
-            reason = "" if mark == "yes" else reasons[mark.strip("()")]
-            if not reason or reason.startswith(WITH_MISSING):
-                cells[name.strip(), learner] = not reason
+    for name, listed in re.findall(
+        r"^\| (\S+) \| (.*) \|$", page.partition("## Learners by estimator")[2], re.MULTILINE
+    ):
+        for learner, _, number in re.findall(r"([a-z][a-z0-9-]*)( \((\d+)\))?", listed):
+            reason = reasons.get(number, "")
+            if name in ESTIMATORS and (not reason or reason.startswith(WITH_MISSING)):
+                cells[name, learner] = not reason
     return cells
 
 

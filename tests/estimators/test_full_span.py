@@ -443,7 +443,7 @@ def test_held_out_rows_and_model_selection(rng):
     ("settings", "message"),
     [
         ({"learner": "quick"}, "learner='quick' is not known"),
-        ({"learner": "mple"}, "learner='mple' learns the parameters of given functions"),
+        ({"learner": "mple"}, "learner='mple' does not learn a FullSpan"),
         ({"learner": "span-dense", "l2": 0.0}, r"l2=0\.0 must be above 0 with learner='span-dense', .* give l2"),
         ({"learner": "span-dense", "l2": 0.1, "l1": 0.1}, "learner='span-dense' has no setting l1"),
         ({"learner": "span-dense", "l2": 0.1, "dtype": "float32"}, "learner='span-dense' has no setting dtype"),
@@ -986,7 +986,7 @@ class TestSeveralHiddenVariables:
 
     def test_the_learner_of_hidden_variables_by_name(self, rng):
         rows = two_classes(rng, 200)
-        by_name = gb.FullSpan("span-hidden", n_components=(2, 2), random_state=0).fit(rows)
+        by_name = gb.FullSpan(gb.learning.SpanHidden(), n_components=(2, 2), random_state=0).fit(rows)
         around = gb.FullSpan("span-newton", n_components=(2, 2), random_state=0).fit(rows)
         assert np.array_equal(by_name.model_.theta, around.model_.theta)
 

@@ -392,7 +392,10 @@ class TestRefusals:
 
     @pytest.mark.parametrize("learner", ["rm", "smci", "mean-field"])
     def test_learners_of_columns_alone(self, learner):
-        with pytest.raises(ArgumentError, match=rf"learner='{learner}' needs every unit to be visible.*em, mle"):
+        with pytest.raises(
+            ArgumentError,
+            match=rf"learner='{learner}' does not learn a HiddenBoltzmannMachine: use one of auto, cd, em",
+        ):
             gb.HiddenBoltzmannMachine(1, learner=learner, l2=0.1).fit(XOR)
 
     def test_data_that_determine_nothing(self):

@@ -52,7 +52,7 @@ def test_more_than_rounding_allows_is_said(problem, rng):
 def test_plain_ascent_and_quasi_newton_meet(problem, rng):
     model, data = problem
     for objective in (Pseudolikelihood(), Likelihood()):
-        slow = run(Descend(objective, Ascent(learning_rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
+        slow = run(Descend(objective, optimizer=Ascent(learning_rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
         fast = run(Descend(objective), model, data, rng, tol=1e-8)
         assert slow.converged
         np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-6)

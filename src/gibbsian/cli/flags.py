@@ -111,7 +111,9 @@ def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> Iterator[Owne
             return
         chosen = _typed(args, f"--{role}") or part.default(role)
         if isinstance(chosen, str) and chosen == "auto":
-            chosen = getattr(part.factory, "auto_learner", "") or chosen
+            chosen = part.factory.auto_learner or chosen
+        elif isinstance(chosen, str) and role == "learner":
+            part.factory.check_learner(chosen)
         if dataclasses.is_dataclass(chosen):
             part = Owner(role, type(chosen).__name__, type(chosen), chosen)
         elif isinstance(chosen, str) and chosen != "auto":

@@ -83,6 +83,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
+    # Names of the learners that learn this model; objects bring their own settings and say themselves what they need.
+    learners: ClassVar[tuple[str, ...]] = ()
     # What ``learner="auto"`` is where nothing has to be chosen; the empty string where model and data decide.
     auto_learner: ClassVar[str] = ""
 
@@ -96,6 +98,29 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         """The learner that was asked for, by name or as an object."""
         is_auto = isinstance(self.learner, str) and self.learner == "auto"
         return self.auto_learner if is_auto and self.auto_learner else self.learner
+
+    def _check_settings(self) -> None:
+        """Refuse settings that cannot be, before anything is read."""
+        check(self)
+        if self.learners and isinstance(self.learner, str):
+            self.check_learner(self.learner)
+
+    @classmethod
+    def check_learner(cls, name: str) -> None:
+        """Refuse the name of a learner that does not learn this model.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.GaussianMachine.check_learner("cd")
+        Traceback (most recent call last):
+            ...
+        gibbsian.errors.ArgumentError: learner='cd' does not learn a GaussianMachine: use one of auto, ...
+        """
+        if name not in ("auto", *cls.learners):
+            known = ", ".join(("auto", *sorted(cls.learners)))
+            reason = f"does not learn a {cls.__name__}" if name in LEARNERS else "is not known"
+            raise ArgumentError(reason, f"use one of {known}", argument="learner", value=name)
 
     # -- what a family says -------------------------------------------------------------------------------------------
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
@@ -168,7 +193,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
         'yes/no'
         """
-        check(self)
+        self._check_settings()
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
             self._frame_of_fit = empty_frame(X, data.names)
@@ -235,7 +260,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         >>> bm.result_.reason
         'learned from 232 rows in 4 chunks'
         """
-        check(self)
+        self._check_settings()
         first = not self._is_fitted
         if is_on_disk(X):
             raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")

@@ -46,6 +46,8 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     True
     """
 
+    learners = (*Machine.learners, "mean-field", "rise", "logrise", "rple")
+
     graph: Any = positional(
         kw_only=False, default=free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs")
     )

@@ -40,6 +40,7 @@ class DeepMachine(LayeredMachine):
         doc="str or Learner",
     )
 
+    learners: ClassVar[tuple[str, ...]] = ("stacking",)
     auto_learner = "stacking"
 
     scores_are_bounds: ClassVar[bool] = True
@@ -143,6 +144,8 @@ class DeepBoltzmannMachine(DeepMachine):
     >>> bool(dbm.score(X) > -4.2)                                              # independent: 6 log 1/2 = -4.16
     True
     """
+
+    learners = ("stacking", "minibatch", "mle", "em", "mple", "pcd")
 
     def _model(self, layers: list[Units]) -> Model[StackFamily]:
         return StackFamily(tuple(layers)).build()

@@ -132,6 +132,7 @@ class FullSpan(SpanQuestions):
             tags.transformer_tags = TransformerTags()
         return tags
 
+    learners = ("span-greedy", "span-newton", "span-l1", "span-dense")
     auto_learner = "span-greedy"
 
     # -- learning -----------------------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class GaussianMachine(NumberTables, Estimator):
     l1: float = number(0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in standard units.", least=0)
     l2: Any = l2_setting("Penalty `(l2/2) sum parameter^2` on the mean loss per row, in standard units.")
 
+    learners = ("mle", "graphical-lasso")
     auto_learner = "mle"
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:

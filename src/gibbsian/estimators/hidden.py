@@ -21,9 +21,6 @@ from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.variables import require_two_values
 from gibbsian.settings import declared, flag, free, positional, whole
 
-# Learners that take variables which are never seen.
-LEARNERS_OF_HIDDEN = ("em", "mle", "mcmle", "mple", "mcl", "pcd", "cd", "smci-pcd")
-
 
 @ESTIMATORS.register("hidden", about="two values a column, hidden units coupled to columns or each other")
 @declared
@@ -59,6 +56,8 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
     the Plants data, 5,000 rows, 4 units have a log-likelihood of -9.70 after 500 steps, -8.73 after 1,000 and -8.57
     after 2,500. Rates that fall later are worse (-11.2 and -12.0 after 1,000), for chains do not keep up with them.
     """
+
+    learners = ("em", "mle", "mcmle", "mple", "mcl", "pcd", "cd", "smci-pcd", "online")
 
     n_components: int = positional(kw_only=False, default=whole(1, "Number of hidden units.", least=1))
     graph: Any = positional(
@@ -119,7 +118,7 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         try:
             return super()._run(learner, start, data, rng, unseen)
         except MissingValuesError:
-            reason, known = "needs every unit to be visible", ", ".join(LEARNERS_OF_HIDDEN)
+            reason, known = "needs every unit to be visible", ", ".join(self.learners)
             remedy = f"with hidden units use one of {known}"
             raise ArgumentError(reason, remedy, argument="learner", value=self.learner) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,6 +146,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         optional=True,
     )
 
+    learners: ClassVar[tuple[str, ...]] = ("minibatch", "mle", "em", "mple", "cd", "pcd", "smci-pcd")
     auto_learner = "minibatch"
     _one_trace = True
 

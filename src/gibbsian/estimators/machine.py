@@ -52,6 +52,21 @@ class Machine(LearnedMachine):
         doc="str, Model or fitted estimator, optional",
     )
 
+    learners: ClassVar[tuple[str, ...]] = (
+        "mle",
+        "mple",
+        "rm",
+        "mpf",
+        "mcl",
+        "mcple",
+        "mcmle",
+        "cd",
+        "pcd",
+        "smci",
+        "smci-pcd",
+        "em",
+        "online",
+    )
     # Whether rows on disk stay there; else their distinct rows are read into memory.
     _learns_from_disk: ClassVar[bool] = False
     _learns_on_cluster: ClassVar[bool] = True

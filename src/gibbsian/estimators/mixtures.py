@@ -260,6 +260,7 @@ class MixtureEstimator(ClassEstimator):
     n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
     max_iter: int = whole(1000, "Most steps of each start.", least=1)
 
+    learners = ("em", "online-em")
     auto_learner = "em"
     tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
 

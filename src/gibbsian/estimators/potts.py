@@ -56,6 +56,8 @@ class PottsMachine(Machine):
     [['green', 'm']]
     """
 
+    learners = (*Machine.learners, "mean-field")
+
     coding: Any = free(
         "categorical",
         "Labels of each column, recognised from the data ('categorical'), numbers common to all columns ('values'), or "

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from gibbsian.models.base import Array
+from gibbsian.arrays import Floats
 
 FORGETTING = 3.0
 # Samples of slow chains repeat each other; no more than so many count as one.
@@ -52,19 +52,19 @@ class PolyakMean(NamedTuple):
     """
 
     n_steps: int
-    iterate: Array
-    zero: Array
-    gradient: Array
-    square: Array
-    roughness: Array
-    last: Array
+    iterate: Floats
+    zero: Floats
+    gradient: Floats
+    square: Floats
+    roughness: Floats
+    last: Floats
 
     @classmethod
-    def start(cls, theta: Array) -> Self:
+    def start(cls, theta: Floats) -> Self:
         """Return the means before the first step."""
         return cls(0, theta, *[np.zeros_like(theta)] * 5)
 
-    def add(self, iterate: Array, gradient: Array, stderr: Array | None = None) -> Self:
+    def add(self, iterate: Floats, gradient: Floats, stderr: Floats | None = None) -> Self:
         """Return the means with one more step: where it has led, and the gradient that it followed."""
         weight = (FORGETTING + 1) / (FORGETTING + 1 + self.n_steps)
         square = gradient**2 if stderr is None else stderr**2
@@ -83,11 +83,11 @@ class PolyakMean(NamedTuple):
         )
 
     @property
-    def answer(self) -> Array:
+    def answer(self) -> Floats:
         """The mean iterate; an entry that was zero in most steps is zero."""
         return np.where(self.zero > 0.5, 0.0, self.iterate)
 
-    def chain_noise(self, rest: Array, min_steps: int = 1, patience: int = PATIENCE) -> float:
+    def chain_noise(self, rest: Floats, min_steps: int = 1, patience: int = PATIENCE) -> float:
         """Return what of the largest entry of the mean gradient is Monte Carlo noise, judged by the entry furthest off.
 
         Persistent chains repeat themselves: where the gradient changes from step to step by the part ``q = 1 -
@@ -112,7 +112,7 @@ class PolyakMean(NamedTuple):
         worst = (rest[known] / error).max(initial=0.0)
         return float(rest.max(initial=0.0) / worst) if worst else 0.0
 
-    def share_of_sampling_error(self, rest: Array, n_batches: int) -> float:
+    def share_of_sampling_error(self, rest: Floats, n_batches: int) -> float:
         """Return the mean gradient as a share of the error of a mean over all rows, infinite where that is not known.
 
         It is the root of the mean square over the entries of `rest`, the mean (sub)gradient of minibatches of which

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
@@ -54,11 +55,11 @@ class AllCompletions:
     """
 
     rows: Dataset
-    whole: np.ndarray
-    open_states: np.ndarray
+    whole: Floats
+    open_states: Floats
     listed: Completions
-    weights: np.ndarray
-    place: np.ndarray
+    weights: Floats
+    place: Floats
 
     @classmethod
     def of(cls, data: Dataset) -> AllCompletions:
@@ -112,7 +113,7 @@ def all_completions(data: Dataset) -> Any:
     return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
 
 
-def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Dataset:
+def _rows_like(data: Dataset, states: Floats, weights: Floats) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
     )
@@ -127,12 +128,12 @@ def _n_completions(data: Dataset) -> float:
     return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
-def never_shown(data: Rows) -> np.ndarray:
+def never_shown(data: Rows) -> Floats:
     """Which columns no row shows."""
     return data.reduce(_n_shown) == 0
 
 
-def _n_shown(data: Dataset) -> np.ndarray:
+def _n_shown(data: Dataset) -> Floats:
     """Count the states with a weight that show each column."""
     used = np.flatnonzero(data.weights > 0)
     return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)

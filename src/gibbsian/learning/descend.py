@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Floats, Tensor
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
@@ -52,7 +52,7 @@ from gibbsian.learning.optimizers import (
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
-from gibbsian.models.base import Array, ClosedForm, Family, Model, keeps
+from gibbsian.models.base import ClosedForm, Family, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -63,8 +63,8 @@ COMPLETIONS = (
     "chains."
 )
 OPTIMIZER = (
-    "How to minimise: 'lbfgs', 'adam', 'ascent', or one with its own settings; None is L-BFGS on all rows, and Adam with "
-    "a falling rate where steps are noisy."
+    "How to minimise: 'lbfgs', 'adam', 'ascent', or one with its own settings; None is L-BFGS on all rows, and Adam "
+    "with a falling rate where steps are noisy."
 )
 BATCH_SIZE = (
     "About how many rows a minibatch has: a step of the fit is then an epoch. None takes all rows in every step."
@@ -73,12 +73,14 @@ AVERAGE = (
     "Of minibatches, return the mean of the parameters over the steps, late steps counting more, instead of the last "
     "ones, and stop when it has settled. With an L1 penalty, an entry that was zero in most steps is zero in the mean."
 )
+CENTRED = "Make the steps in parameters about the mean of the data, where couplings do not drag biases along."
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 ADAM = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=100))
-# A preconditioner knows the curvatures: steps of the length of Newton's, which shorten soon.
-PRECONDITIONED = Ascent(learning_rate=1.0, decay=Decay(power=0.75, delay=8))
-# Completions that are drawn: steps before a fit may end within their noise.
-MIN_SAMPLED_STEPS = 20
+# Completions that chains draw have less noise than minibatches, and a preconditioner knows the curvatures: steps of the
+# length of Newton's, which shorten soon. Steps before a fit may end within their noise.
+OF_COMPLETIONS = Adam(learning_rate=0.1, decay=Decay(power=0.75, delay=50))
+PRECONDITIONED = Ascent(learning_rate=1.0, decay=Decay(power=0.75, delay=20))
+MIN_SAMPLED_STEPS = 40
 # An epoch is the last when the mean gradient is this share of its sampling error: the steps have settled, and more
 # epochs only average out what is left of the order of the rows (after k at most about 1.5 / sqrt(k) standard errors).
 SETTLED = 0.3
@@ -99,12 +101,12 @@ class Minimisation:
 
     function: Function
     optimizer: Optimizer
-    l1: Array
+    l1: Floats
     centring: LinearMap | None = None
     preconditioner: Preconditioner | None = None
-    refresh: Callable[[Array], Array] | None = None  # numbers of the preconditioner at theta
+    refresh: Callable[[Floats], Floats] | None = None  # numbers of the preconditioner at theta
 
-    def start(self, theta: Array) -> OptimizerState:
+    def start(self, theta: Floats) -> OptimizerState:
         """Evaluate the start."""
         return self.optimizer.init(self.function, theta, self.l1)
 
@@ -139,7 +141,7 @@ class Minimisation:
             return self.optimizer.step(self.function, state, self.l1)
         change, refresh = self.centring, self.refresh
 
-        def centred(x: Array) -> tuple[float, Array]:
+        def centred(x: Floats) -> tuple[float, Floats]:
             value, gradient = self.function(change.outwards(x))
             return value, change.gradient(gradient)
 
@@ -160,11 +162,11 @@ class MinimisationFit(Fit[OptimizerState]):
     """Steps of an optimiser over all rows; what it moves are theta, or parameters from which theta follows."""
 
     problem: Minimisation
-    start: Array
-    inward: Callable[[Array], Array]
-    model_of: Callable[[Array], Model[Family]]
+    start: Floats
+    inward: Callable[[Floats], Floats]
+    model_of: Callable[[Floats], Model[Family]]
 
-    def init(self, key: Key, theta: Array | None = None) -> tuple[OptimizerState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[OptimizerState, StepInfo]:
         """Evaluate the start."""
         given = theta is not None and theta.any()
         return self.problem.start(self.inward(theta) if given else self.start), StepInfo()
@@ -200,12 +202,12 @@ class DescentState(NamedTuple):
         What the orders of the rows and all samples follow from.
     """
 
-    theta: Array
-    iterate: Array
+    theta: Floats
+    iterate: Floats
     motion: object
     samples: object
     mean: PolyakMean | None
-    origin: Array
+    origin: Floats
     n_steps: int
     epoch: int
     seen: float
@@ -242,17 +244,17 @@ class Descent(Fit[DescentState]):
     data: Rows
     gradient: GradientEstimator[Any]
     optimizer: GradientStep[Any]
-    penalties: Callable[[float], tuple[Array, SmoothPenalty]]
-    coordinates: Callable[[Array], LinearMap]
+    penalties: Callable[[float], tuple[Floats, SmoothPenalty]]
+    coordinates: Callable[[Floats], LinearMap]
     batch_size: int | None = None
     average: bool = True
-    preconditioner: Callable[[Array], Array] | None = None
+    preconditioner: Callable[[Floats], Floats] | None = None
     min_steps: int = 1
     patience: int = PATIENCE
-    data_error: Array | None = None
-    check: Callable[[StepInfo, Array, int], StepInfo] | None = None
+    data_error: Floats | None = None
+    check: Callable[[StepInfo, Floats, int], StepInfo] | None = None
 
-    def init(self, key: Key, theta: Array | None = None) -> tuple[DescentState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState, StepInfo]:
         """Look at the first minibatch, about whose means parameters are, and start what samples."""
         theta = self.model_at_start.theta if theta is None else theta
         origin = present_means(self._batches(key, 0)[0])
@@ -319,7 +321,7 @@ class Descent(Fit[DescentState]):
         epochs = f"{n_epochs} epoch{'s' * (n_epochs != 1)} ({n_steps} minibatches)"
         return Converged(f"converged after {epochs}: the mean gradient is {share:.2g} of its sampling error")
 
-    def _agrees(self, rest: Array, noise: float, n_steps: int) -> Outcome | None:
+    def _agrees(self, rest: Floats, noise: float, n_steps: int) -> Outcome | None:
         """Return that the moments agree within the data's error, for slow chains, where they do."""
         if not noise or largest(rest) <= noise or n_steps < self.patience or self.data_error is None:
             return None
@@ -344,6 +346,7 @@ class GradientLearner(WithPrior):
     optimizer: Optimizer[Any] | GradientStep[Any] | str | None = optimizer_setting(None, OPTIMIZER)
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
+    centred: bool = flag(True, CENTRED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -393,7 +396,7 @@ class GradientLearner(WithPrior):
         rows = completed_rows(data, bound.samples(drawn))
         problem, start = self._minimisation(objective, model, data, lambda _: rows)
         gradient = SampledCompletions(objective, model, data, bound, chains.n_copies)
-        default = ADAM if problem.preconditioner is None else PRECONDITIONED
+        default = OF_COMPLETIONS if problem.preconditioner is None else PRECONDITIONED
         own = isinstance(self.optimizer, GradientStep)
         return self._descent(
             model.replace(start),
@@ -409,11 +412,13 @@ class GradientLearner(WithPrior):
     def _descent(self, model: Model[Any], data: Rows, gradient: GradientEstimator[Any], **how: Any) -> Descent:
         """Return noisy steps, in parameters about means; what may be zero must stay apart, as entries are averaged."""
 
-        def penalties(seen: float) -> tuple[Array, SmoothPenalty]:
+        def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
             before = seen - n_rows(data)
             return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
         how = {"optimizer": self.optimizer or ADAM, "average": self.average, **how}
+        if not self.centred:
+            how["coordinates"] = lambda origin: LinearMap(np.ones(model.theta.size))
         how.setdefault("coordinates", partial(preconditioning(model.family).centred, l1=True))
         return Descent(model, data, gradient, penalties=penalties, **how)
 
@@ -423,7 +428,7 @@ class GradientLearner(WithPrior):
         model: Model[Any],
         data: Dataset,
         completed: Callable[[Model[Any]], Dataset] | None = None,
-    ) -> tuple[Minimisation, Array]:
+    ) -> tuple[Minimisation, Floats]:
         """Return the function with what minimises it, and where to start: independent columns rather than zero.
 
         `completed` gives the rows as they are completed under a model, where an objective needs complete ones.
@@ -431,7 +436,7 @@ class GradientLearner(WithPrior):
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         optimizer: Any = self.optimizer or LBFGS()
         plain = Minimisation(self._bound(objective, model, rows_under(model)), optimizer, l1)
-        if not optimizer.takes_preconditioner:
+        if not (self.centred and optimizer.takes_preconditioner):
             return plain, model.theta
         if not l1.any() and (inverse := objective.inverse_hessian(model, data, self.l2)) is not None:
             return replace(plain, centring=LinearMap(np.ones_like(l1)), preconditioner=inverse), model.theta
@@ -484,7 +489,7 @@ class GradientLearner(WithPrior):
             )
         rows = AllCompletions.of(data)
 
-        def mean_score(theta: Array) -> Array:
+        def mean_score(theta: Floats) -> Floats:
             current = model.replace(theta)
             return objective.bind(model, rows.under(current))(theta)[1]
 
@@ -544,6 +549,6 @@ def _check_fits(model: Model[Family], rows: Rows) -> None:
 def _refreshed(curvature: PairCurvature, weights: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Return the numbers of a preconditioner at theta, on the device where theta is there."""
     sums = weights(theta)
-    if isinstance(sums, np.ndarray):
+    if isinstance(sums, Floats):
         return curvature.renewed(sums)
     return twin("vectors").put(curvature.renewed(sums.cpu().numpy()))

@@ -1,9 +1,9 @@
 """Estimates of the gradient that learning follows, bound to a model and rows.
 
-Where the loss of a complete row x has the gradient ``g(x, theta)`` and cells are missing, the equations ``mean over rows
-of E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the true
-distribution, provided that cells are missing at random, so that the equations are consistent where those of complete
-rows are. They are not the gradient of any function.
+Where the loss of a complete row x has the gradient ``g(x, theta)`` and cells are missing, the equations ``mean over
+rows of E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the
+true distribution, provided that cells are missing at random, so that the equations are consistent where those of
+complete rows are. They are not the gradient of any function.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.expectations import BoundExpectation
 from gibbsian.expectations.per_call import completed_rows
@@ -21,7 +22,7 @@ from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
 from gibbsian.learning.optimizers.base import penalty
-from gibbsian.models.base import Array, Family, Model
+from gibbsian.models.base import Family, Model
 from gibbsian.rng import Key
 
 S = TypeVar("S")
@@ -30,21 +31,21 @@ S = TypeVar("S")
 class Gradient(NamedTuple):
     """A gradient of what is minimised, with the value there and its own Monte Carlo error, where these are known."""
 
-    vector: Array
+    vector: Floats
     value: float = np.nan
-    stderr: Array | None = None
+    stderr: Floats | None = None
 
 
 class GradientEstimator(Protocol[S]):
     """What estimates the gradient at theta; a state of plain arrays holds what it samples with."""
 
-    def init(self, theta: Array, key: Key) -> S:
+    def init(self, theta: Floats, key: Key) -> S:
         """Return the state before the first call."""
 
-    def __call__(self, theta: Array, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
+    def __call__(self, theta: Floats, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Return the gradient at theta over `rows`, a minibatch or all rows."""
 
-    def carry(self, theta: Array, state: S, key: Key) -> S:
+    def carry(self, theta: Floats, state: S, key: Key) -> S:
         """Return the state of an estimator of other rows as one of this."""
 
 
@@ -55,17 +56,17 @@ class ObjectiveGradient:
     objective: Objective
     model: Model[Family]
 
-    def init(self, theta: Array, key: Key) -> None:
+    def init(self, theta: Floats, key: Key) -> None:
         """Return no state."""
 
-    def __call__(self, theta: Array, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
+    def __call__(self, theta: Floats, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
         """Return the gradient over a minibatch."""
         if rows.has_missing and not self.objective.takes_missing:
             rows = completed(self.model.replace(theta), rows, key)
         value, gradient = self.objective.sampled(self.model, rows)(theta)
         return Gradient(gradient, value), None
 
-    def carry(self, theta: Array, state: None, key: Key) -> None:
+    def carry(self, theta: Floats, state: None, key: Key) -> None:
         """Return no state."""
 
 
@@ -79,11 +80,11 @@ class SampledCompletions(Generic[S]):
     chains: BoundExpectation[S]
     n_copies: int
 
-    def init(self, theta: Array, key: Key) -> S:
+    def init(self, theta: Floats, key: Key) -> S:
         """Start the chains."""
         return self.chains.init(theta, key)
 
-    def __call__(self, theta: Array, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
+    def __call__(self, theta: Floats, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Run the chains on, and average over the copies of the data."""
         _, state = self.chains(theta, state)
         copies = (completed_rows(rows, self.chains.samples(state, copy)) for copy in range(self.n_copies))
@@ -91,7 +92,7 @@ class SampledCompletions(Generic[S]):
         stderr = np.std(gradients, axis=0, ddof=1) / np.sqrt(len(gradients))
         return Gradient(np.mean(gradients, axis=0), float(np.mean(values)), stderr), state
 
-    def carry(self, theta: Array, state: S, key: Key) -> S:
+    def carry(self, theta: Floats, state: S, key: Key) -> S:
         """Start chains for the missing cells of these rows."""
         return self.init(theta, key)
 
@@ -117,24 +118,24 @@ class CompletedObjective:
 
     bind: Callable[[Dataset], Function]
     completions: Completed
-    model_of: Callable[[Array], Model[Family]]
-    l1: Array
+    model_of: Callable[[Floats], Model[Family]]
+    l1: Floats
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return the value and the gradient over the rows as they are completed at theta."""
         return self.bind(self.completions.under(self.model_of(theta)))(theta)
 
-    def along(self, start: OptimizerState) -> tuple[Function, Callable[[Array, float], float]]:
+    def along(self, start: OptimizerState) -> tuple[Function, Callable[[Floats, float], float]]:
         """Return the function that a step from `start` searches along, and what gives the value where it has ended."""
         values: dict[bytes, float] = {}
         base = start.value - penalty(start.theta, self.l1)
 
-        def function(theta: Array) -> tuple[float, Array]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             value, gradient = self(theta)
             values[theta.tobytes()] = value
             return base + float((theta - start.theta) @ (start.gradient + gradient)) / 2, gradient
 
-        def value_at(theta: Array, otherwise: float) -> float:
+        def value_at(theta: Floats, otherwise: float) -> float:
             value = values.get(theta.tobytes())
             return otherwise if value is None else value + penalty(theta, self.l1)
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gibbsian import graphs
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import data_moments
@@ -46,21 +47,21 @@ class _Moments:
     `inverse` holds ``K_ij`` of the edges; zeros where a method does without them.
     """
 
-    mean: np.ndarray
-    edges: np.ndarray
-    correlation: np.ndarray
-    inverse: np.ndarray
+    mean: Floats
+    edges: Floats
+    correlation: Floats
+    inverse: Floats
 
     @property
-    def variance(self) -> np.ndarray:
+    def variance(self) -> Floats:
         return 1.0 - self.mean**2
 
     @property
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+    def ends(self) -> tuple[Floats, Floats]:
         """Means at the two ends of each edge."""
         return self.mean[self.edges[:, 0]], self.mean[self.edges[:, 1]]
 
-    def sum_at_ends(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def sum_at_ends(self, first: Floats, second: Floats) -> Floats:
         """Sum over the edges of a node what each gives to its first and to its second end."""
         n = self.mean.size
         return np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
@@ -69,9 +70,9 @@ class _Moments:
 class _Solution(NamedTuple):
     """Spin parameters, and the edges where the formula has no real value."""
 
-    biases: np.ndarray
-    couplings: np.ndarray
-    unreal: np.ndarray
+    biases: Floats
+    couplings: Floats
+    unreal: Floats
 
 
 @LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
@@ -149,17 +150,17 @@ class InverseMeanField(Penalised):
         return MeanFieldFit(self, model, data)
 
 
-class MeanFieldFit(Fit[np.ndarray]):
+class MeanFieldFit(Fit[Floats]):
     """A formula bound to a model and rows; the state is theta."""
 
     def __init__(self, learner: InverseMeanField, model: Model[Any], data: Any):
         self.learner, self.start, self.data = learner, model, data
 
-    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[np.ndarray, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[Floats, StepInfo]:
         """Return the start."""
         return self.start.theta if theta is None else theta, StepInfo()
 
-    def step(self, state: np.ndarray) -> tuple[np.ndarray, StepInfo]:
+    def step(self, state: Floats) -> tuple[Floats, StepInfo]:
         """Evaluate the formula."""
         model, data, name = self.start, self.data, self.learner.approximation
         if has_pair_tables(model.family):
@@ -180,7 +181,7 @@ class MeanFieldFit(Fit[np.ndarray]):
         solved = f"solved in closed form ({name}): the moments match the data's approximately"
         return theta, StepInfo(gradient_norm=0.0, step_size=1.0, evaluations=1, outcome=Converged(solved))
 
-    def model(self, state: np.ndarray) -> Model[Any]:
+    def model(self, state: Floats) -> Model[Any]:
         """Return the model at a state."""
         return self.start.replace(state)
 
@@ -218,7 +219,7 @@ def warm_start(
     return model.replace(theta)
 
 
-def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
+def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[Floats, Floats]:
     """Return theta in the model's own coding and the pairs without a real solution."""
     formula, needs_inverse = _METHODS[method]
     moments = (_full_moments if needs_inverse else _edge_moments)(model.family, data, l2)
@@ -232,7 +233,7 @@ def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) 
 # -- moments ----------------------------------------------------------------------------------------------------------
 def _spin_moments(
     graph: graphs.Graph, family: PairwiseFamily, data: Dataset, pseudocount: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Floats, Floats]:
     """Return means, and connected correlations along the edges of any graph over the family's variables."""
     carrier = Model.zeros(PairwiseFamily(graph))
     present = data_moments(carrier, data)
@@ -277,7 +278,7 @@ def _full_moments(family: PairwiseFamily, data: Dataset, pseudocount: float) -> 
     return _Moments(mean, family.graph.edges, matrix[i, j], inverse[i, j])
 
 
-def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
+def _inverse(correlations: Floats, variance: Floats, data: Dataset) -> Floats:
     """Invert C = `correlations` off the diagonal and `variance` on it; name the column that makes it singular."""
     scale = np.sqrt(np.outer(variance, variance))
     inverse, determined = inverted(correlations / scale + np.eye(len(variance)))
@@ -290,7 +291,7 @@ def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> n
     return inverse / scale
 
 
-def _check_cells(mean: np.ndarray, correlations: np.ndarray, edges: np.ndarray, data: Dataset) -> None:
+def _check_cells(mean: Floats, correlations: Floats, edges: Floats, data: Dataset) -> None:
     """Name the first pair of which one combination of values never occurs."""
     i, j = edges.T
     least = np.min(_cells(mean[i], mean[j], correlations), axis=0)
@@ -310,7 +311,7 @@ def _naive(s: _Moments) -> _Solution:
     return _Solution(_naive_biases(s, couplings), couplings, np.zeros(len(couplings), bool))
 
 
-def _naive_biases(s: _Moments, couplings: np.ndarray) -> np.ndarray:
+def _naive_biases(s: _Moments, couplings: Floats) -> Floats:
     first, second = s.ends
     return np.arctanh(s.mean) - s.sum_at_ends(couplings * second, couplings * first)
 
@@ -342,7 +343,7 @@ def _bethe(s: _Moments) -> _Solution:
     return _Solution(_pair_biases(s, pair_correlation), couplings, unreal)
 
 
-def _correlation_of_pair(first: np.ndarray, second: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _correlation_of_pair(first: Floats, second: Floats, couplings: Floats) -> Floats:
     """Return the connected correlation of two spins with the given means and coupling.
 
     The odds ratio of their table is ``exp(4 J)``, which makes the probability of two ups the root of a quadratic.
@@ -362,7 +363,7 @@ def _independent_pair(s: _Moments) -> _Solution:
     return _Solution(_pair_biases(s, s.correlation), couplings, np.zeros(len(couplings), bool))
 
 
-def _pair_biases(s: _Moments, correlation: np.ndarray) -> np.ndarray:
+def _pair_biases(s: _Moments, correlation: Floats) -> Floats:
     """Fields of the spins alone, changed by each pair as if it were the only one."""
     up_up, up_down, down_up, down_down = _cells(*s.ends, correlation)
     alone = np.arctanh(s.mean)
@@ -372,7 +373,7 @@ def _pair_biases(s: _Moments, correlation: np.ndarray) -> np.ndarray:
     return alone + s.sum_at_ends(at_first, at_second)
 
 
-def _cells(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> tuple[np.ndarray, ...]:
+def _cells(first: Floats, second: Floats, correlation: Floats) -> tuple[Floats, ...]:
     """Four times the probabilities of up-up, up-down, down-up and down-down."""
     return (
         (1 + first) * (1 + second) + correlation,

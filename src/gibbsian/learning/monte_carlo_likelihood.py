@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -74,11 +75,11 @@ class RoundState(NamedTuple):
     that was given are to be `spread` over its model before they draw.
     """
 
-    theta: np.ndarray
+    theta: Floats
     chains: Chains
     posterior: Any
-    deviations: np.ndarray
-    before: np.ndarray
+    deviations: Floats
+    before: Floats
     chains_before: Chains
     mismatch: float
     trusted: float
@@ -105,12 +106,12 @@ class Draws:
     """
 
     model: Model
-    states: np.ndarray
-    groups: np.ndarray
-    plain: np.ndarray
+    states: Floats
+    groups: Floats
+    plain: Floats
 
     @classmethod
-    def of(cls, model: Model, states: np.ndarray) -> Draws:
+    def of(cls, model: Model, states: Floats) -> Draws:
         """Take the means of groups of draws."""
         plain = np.array([model.family.mean_statistics(group) for group in states])
         plan: Any = compiled_plan(model, Neighbourhood(1))
@@ -121,16 +122,16 @@ class Draws:
         )
 
     @property
-    def flat(self) -> np.ndarray:
+    def flat(self) -> Floats:
         """All draws as rows."""
         return self.states.reshape(-1, self.states.shape[2])
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Floats:
         """The mean statistics."""
         return self.groups.mean(axis=0)
 
-    def deviations(self, away: float = 0.0) -> np.ndarray:
+    def deviations(self, away: float = 0.0) -> Floats:
         """Return rows whose products with themselves add up to the Monte Carlo covariance of the mean.
 
         A walk that went from the model of the draws by d, to where the logarithms of their weights have the variance
@@ -150,25 +151,25 @@ class Draws:
 class Reweighted:
     """Minus the log-likelihood per row, up to a constant, as draws of a nearby model see it (Geyer and Thompson)."""
 
-    def __init__(self, draws: Draws, data: np.ndarray, smooth: SmoothPenalty):
+    def __init__(self, draws: Draws, data: Floats, smooth: SmoothPenalty):
         # the better means as control variates: they move the gradient by what the draws alone are off at their origin
         self.draws, self.data, self.smooth = draws, data - (draws.mean - draws.plain.mean(axis=0)), smooth
         self._logs = draws.model.log_weights(draws.flat)
         self._last = draws.model.theta, np.ones(len(self._logs)), 0.0
 
-    def _weights(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    def _weights(self, theta: Floats) -> tuple[Floats, float]:
         """Return what each draw counts for, and the logarithm of what was divided out; the last ones are kept."""
         if not np.array_equal(theta, self._last[0]):
             logs = self.draws.model.replace(theta).log_weights(self.draws.flat) - self._logs
             self._last = theta, np.exp(logs - logs.max()), float(logs.max())
         return self._last[1:]
 
-    def worth(self, theta: np.ndarray) -> float:
+    def worth(self, theta: Floats) -> float:
         """Return the effective sample size as a share of the draws."""
         weights, _ = self._weights(theta)
         return float(weights.sum() ** 2 / (weights @ weights) / len(weights))
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         origin = self.draws.model
         weights, most = self._weights(theta)
@@ -269,7 +270,7 @@ class MonteCarloFit(Fit[RoundState]):
         self.walk = self._walk()
         self.group = -(-learner.n_chains // MOST_GROUPS)  # chains of a group
 
-    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[RoundState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[RoundState, StepInfo]:
         """Begin at pseudolikelihood or at independent columns, or at given parameters with chains spread over them."""
         posterior, (chains, _, _) = self.phases.init(self.start.theta, key)
         size = self.start.theta.size
@@ -306,7 +307,7 @@ class MonteCarloFit(Fit[RoundState]):
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self.draw(model, now.chains, now.n_draws, now.thin, burn_in)
 
-        def error(deviations: np.ndarray) -> np.ndarray:
+        def error(deviations: Floats) -> Floats:
             return np.sqrt(np.square(deviations).sum(axis=0) + data.monte_carlo_error**2)
 
         stderr = error(draws.deviations())
@@ -372,7 +373,7 @@ class MonteCarloFit(Fit[RoundState]):
         groups = kept[: n_chains // self.group * self.group].reshape(-1, self.group * n_draws, n)
         return Draws.of(model, groups), chains
 
-    def _begin(self, chains: Chains, n_draws: int) -> np.ndarray:
+    def _begin(self, chains: Chains, n_draws: int) -> Floats:
         """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
 
         The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
@@ -386,7 +387,7 @@ class MonteCarloFit(Fit[RoundState]):
         related = run(quick, model, self.data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
         statistics = self.phases.clamped(model.theta, ())[0].value
 
-        def mismatch(theta: np.ndarray) -> float:
+        def mismatch(theta: Floats) -> float:
             draws, _ = self.draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
             return _ratio(draws.mean - statistics, self.data_error)
 
@@ -405,7 +406,7 @@ class MonteCarloFit(Fit[RoundState]):
         return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
 
 
-def _deviations(groups: np.ndarray) -> np.ndarray:
+def _deviations(groups: Floats) -> Floats:
     """Return rows whose products with themselves add up to the covariance of the mean of n independent groups.
 
     The covariance of the groups is itself a sample, so that the mean is off as in Student's distribution, whose
@@ -415,18 +416,18 @@ def _deviations(groups: np.ndarray) -> np.ndarray:
     return (groups - groups.mean(axis=0)) / np.sqrt(n * (n - 3.0))
 
 
-def _ratio(parts: np.ndarray, whole: np.ndarray) -> float:
+def _ratio(parts: Floats, whole: Floats) -> float:
     """Return numbers as a part of others, in the root of the mean of squares."""
     known = whole > 0
     return float(np.sqrt(np.mean(np.square(parts[known] / whole[known])))) if known.any() else 0.0
 
 
-def _coarse(model: Model, stderr: np.ndarray, data_error: np.ndarray) -> float:
+def _coarse(model: Model, stderr: Floats, data_error: Floats) -> float:
     """Return the Monte Carlo error as a part of the data's, of biases or of interactions, whichever is larger."""
     return max(_ratio(stderr[part], data_error[part]) for part in (model.penalised, ~model.penalised))
 
 
-def _within(gradient: np.ndarray, error: np.ndarray) -> float:
+def _within(gradient: Floats, error: Floats) -> float:
     """Return what of the largest entry may be noise, by the largest and by the mean square entry.
 
     Of p entries of noise the largest is near ``sqrt(2 log 2p)`` errors, and the mean square near one.
@@ -438,9 +439,7 @@ def _within(gradient: np.ndarray, error: np.ndarray) -> float:
     return float(gradient.max(initial=0.0) / worst) if worst else 0.0
 
 
-def _walked(
-    walk: Minimisation, function: Reweighted, now: RoundState, error: np.ndarray
-) -> tuple[np.ndarray, float, int]:
+def _walked(walk: Minimisation, function: Reweighted, now: RoundState, error: Floats) -> tuple[Floats, float, int]:
     """Walk down until the gradient is within its noise, or the draws are worth too little (then it returns zero)."""
     walk = replace(walk, function=function)
     state, draws = walk.start(now.theta), function.draws
@@ -457,7 +456,7 @@ def _walked(
     return state.theta, function.worth(state.theta), state.evaluations
 
 
-def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted: float) -> np.ndarray:
+def _edge(function: Reweighted, inside: Floats, outside: Floats, trusted: float) -> Floats:
     """Go from a point where draws are trusted towards one where they are not, while they are: values fall all along."""
     for share in 0.5 ** np.arange(1, 30):
         theta = inside + share * (outside - inside)
@@ -466,7 +465,7 @@ def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted
     return inside
 
 
-def _covariance(model: Model, rows: np.ndarray) -> np.ndarray:
+def _covariance(model: Model, rows: Floats) -> Floats:
     """Return the covariance of the statistics over draws, some at a time."""
     mean = model.family.mean_statistics(rows)
     covariance = np.zeros((mean.size, mean.size))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Floats, Tensor
 from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
 from gibbsian.data import Dataset
@@ -51,7 +51,7 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 
 
 # -- directed parameters and their losses -----------------------------------------------------------------------------
-def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, np.ndarray]:
+def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, Floats]:
     """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
     family = model.family
     pairs = Pairs(family.graph, family.bias, family.low, family.gap, directed=True)
@@ -80,7 +80,7 @@ def log_screening(pairs: Pairs, data: Dataset) -> Function:
 class _LogScreening:
     """The sum of the logarithms of sums of exponentials."""
 
-    owner: np.ndarray
+    owner: Floats
     sums: Callable[[Any], _ExponentialSums]
 
     def __call__(self, theta: Tensor) -> tuple[Any, Any]:
@@ -94,7 +94,7 @@ class _LogScreening:
 class _ExponentialSums:
     """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
 
-    owner: np.ndarray
+    owner: Floats
     top: Tensor
     total: Tensor
     gradient: Any
@@ -122,7 +122,7 @@ class _ExponentialSums:
         return replace(self, total=self.total * factor, gradient=self.gradient * factor)
 
 
-def _side_by_side(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def _side_by_side(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Return the results for all variables from those for spans of variables; a device has one span, of tensors."""
     if len(parts) == 1:
         return parts[0]
@@ -189,7 +189,7 @@ class Nodewise(Penalised):
         def bound(rows: Dataset) -> Function:
             return SmoothPenalty(self.l2).added_to(LOSSES[self.loss](pairs, rows))
 
-        def averaged(directed: np.ndarray) -> Model[PairwiseFamily]:
+        def averaged(directed: Floats) -> Model[PairwiseFamily]:
             return model.replace(pairs.symmetrised(directed))
 
         if not data.has_missing:

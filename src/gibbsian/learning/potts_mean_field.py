@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.models.base import keeps
@@ -35,7 +36,7 @@ def has_pair_tables(family: object) -> bool:
     return keeps(family, MayBePotts) and family.is_potts
 
 
-def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.ndarray:
+def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floats:
     """Return the mean-field parameters of a Potts family, in the zero-sum gauge.
 
     Parameters
@@ -70,7 +71,7 @@ def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.n
     return family.canonical(np.concatenate([*biases, *tables]))
 
 
-def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> np.ndarray:
+def _pair_frequencies(data: Dataset, starts: Floats, pseudocount: float) -> Floats:
     """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
     codes, shares = data.states, data.weights / data.total_weight
     n = len(starts) - 1
@@ -98,7 +99,7 @@ def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> 
     return mixed
 
 
-def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _per_row_shown(pairs: Floats, shown: Floats, sizes: Floats) -> Floats:
     """Divide the counts of pairs of values by the share of the rows that show both columns."""
     if not (shown > 0).all():
         raise MissingValuesError(
@@ -107,7 +108,7 @@ def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> n
     return pairs / np.repeat(np.repeat(shown, sizes, axis=0), sizes, axis=1)
 
 
-def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
+def _inverse(correlations: Floats, data: Dataset) -> Floats:
     scale = np.sqrt(np.outer(np.diag(correlations), np.diag(correlations)))
     inverse, determined = inverted(correlations / scale)
     if determined >= 0:
@@ -119,7 +120,7 @@ def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
     return inverse / scale
 
 
-def inverted(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+def inverted(matrix: Floats) -> tuple[Floats, int]:
     """Invert a correlation matrix of unit diagonal; return also the first column that others determine, else -1."""
     from scipy.linalg.lapack import dpotrf, dpotri
 

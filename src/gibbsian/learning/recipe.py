@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
@@ -52,7 +53,7 @@ class Penalised(Learner):
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
-    def _l1_of(self, model: Model[Family]) -> np.ndarray:
+    def _l1_of(self, model: Model[Family]) -> Floats:
         """Return the L1 penalty of each parameter."""
         return np.where(model.penalised, self.l1, 0.0)
 
@@ -72,7 +73,7 @@ class WithPrior(Penalised):
         """The strengths of the penalties, and the prior."""
         return Penalties(self.l1, self.l2, self.log_prior)
 
-    def _l1_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
+    def _l1_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> Floats:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
         corners = bind_prior(self.log_prior, model.penalised)[1]
         return super()._l1_of(model) + corners / (seen + n_rows(data))

@@ -198,7 +198,7 @@ def test_restricted_and_hidden_machines_learn_the_exclusive_or():
 
 def test_deep_machines_are_refused_with_a_reason(rows):
     with pytest.raises(ArgumentError, match="no sum in closed form"):
-        gb.DeepBoltzmannMachine((2, 2), learner="mcl").fit(rows)
+        gb.DeepBoltzmannMachine((2, 2), learner=MCL(), l2=0.0).fit(rows)
 
 
 def test_rows_may_lack_the_target(rows):

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy as np
-
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.models import Model
@@ -128,7 +126,7 @@ def for_model(objective: Objective, model: Model[Family]) -> Objective:
     return objective.with_hidden() if model.n_hidden else objective
 
 
-def value_and_gradient(objective: Objective, model: Model[Family], data: Dataset) -> tuple[float, np.ndarray]:
+def value_and_gradient(objective: Objective, model: Model[Family], data: Dataset) -> tuple[float, Floats]:
     """Evaluate an objective once, at the model's own parameters.
 
     Examples

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
@@ -29,7 +30,7 @@ def targets_setting() -> Any:
     return free(None, TARGETS, doc="str, int or sequence, optional")
 
 
-def target_places(targets: object, data: Dataset) -> np.ndarray:
+def target_places(targets: object, data: Dataset) -> Floats:
     """Return the numbers of the target columns."""
     return np.arange(data.n_variables) if targets is None else data.places(targets, "targets")
 
@@ -74,7 +75,7 @@ class ConditionalLikelihood(Objective[Family]):
         unseen, exact = data.hide(target_places(self.targets, data)), Exact(self.max_seconds)
         with_y, without_y = (exact.bind(cast("Model[ExponentialFamily]", model), rows) for rows in (data, unseen))
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             (with_all, _), (free_y, _) = with_y(theta, ()), without_y(theta, ())
             below, above = (float(each.parts["log_partition"]) for each in (with_all, free_y))
             return above - below, free_y.value - with_all.value
@@ -105,7 +106,7 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
 
     targets: object = positional(kw_only=False, default=targets_setting())
 
-    def masked(self, data: Dataset) -> np.ndarray | None:
+    def masked(self, data: Dataset) -> Floats | None:
         """Return the costs of columns that are given."""
         if self.targets is None:
             return None

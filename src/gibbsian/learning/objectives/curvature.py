@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
@@ -34,7 +35,7 @@ def _n_states(variables: Variables) -> float:
     return float(np.rint(np.exp2(min(exponent, LARGEST_EXPONENT))))
 
 
-def covariance_of_statistics(model: Model[ExponentialFamily]) -> np.ndarray:
+def covariance_of_statistics(model: Model[ExponentialFamily]) -> Floats:
     """Sum over all states, some at a time."""
     answers, variables = exact(model), model.variables
     log_partition, mean = answers.log_partition, answers.moments

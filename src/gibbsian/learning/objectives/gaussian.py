@@ -81,7 +81,7 @@ class GaussianPreconditioner:
 
 @dataclass(frozen=True)
 class GaussianLikelihood(Objective[GaussianFamily]):
-    """Minus the mean log-likelihood of a Gaussian, of complete rows given their moments; missing numbers are summed out."""
+    """Minus the mean log-likelihood of a Gaussian, given the moments of rows; missing numbers are summed out."""
 
     name: ClassVar[str] = "likelihood"
     takes_missing: ClassVar[bool] = True
@@ -120,7 +120,7 @@ class GaussianLikelihood(Objective[GaussianFamily]):
             theta = whole.theta_of(np.linalg.inv(moments.covariance + least), moments.mean)
         return GaussianPreconditioner.of(family, moments, l2)
 
-    def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+    def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> Floats:
         """Return the second derivatives at the model's parameters."""
         return model.family.information(model.theta)
 
