@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import gibbsian
 import gibbsian_reproduction
 
 LIST = Path(__file__).with_name("inside_names.txt")

@@ -549,6 +549,6 @@ def _check_fits(model: Model[Family], rows: Rows) -> None:
 def _refreshed(curvature: PairCurvature, weights: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Return the numbers of a preconditioner at theta, on the device where theta is there."""
     sums = weights(theta)
-    if isinstance(sums, Floats):
+    if isinstance(sums, np.ndarray):
         return curvature.renewed(sums)
     return twin("vectors").put(curvature.renewed(sums.cpu().numpy()))
