@@ -126,5 +126,5 @@ def ask(engine: type[Engine], model: Any, max_seconds: float = 60.0) -> Any:
 
 def take(expectation: Any, model: Any, clamp: Any = None, starts: Any = None, seed: int = 0) -> Any:
     """The first estimate of an expectation, by its name or itself."""
-    bound = gb.expectations.as_expectation(expectation).bind(model, clamp, starts)
+    bound = gb.expectations.as_expectation(expectation, needs_starts=True).bind(model, clamp, starts)
     return bound(model.theta, bound.init(model.theta, Key.of(seed)))[0]

@@ -113,7 +113,7 @@ def test_data_as_samples_must_have_few_completions(region, rng, monkeypatch):
 
 def test_contrastive_divergence_needs_rows_to_start_at(rng):
     start, data = missing_problem(rng)
-    with pytest.raises(ArgumentError, match="gives no completed rows: use 'pcd', 'smci-pcd'"):
+    with pytest.raises(ArgumentError, match="gives no completed rows: use clamped='pcd' or 'smci-pcd'"):
         as_learner("cd", clamped="exact").bind(start, data)
 
 

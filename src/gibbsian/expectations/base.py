@@ -80,8 +80,12 @@ class BoundExpectation(Protocol[S]):
         """
 
 
-def as_expectation(expectation: str | Expectation[S], argument: str = "expectation") -> Expectation[S]:
+def as_expectation(
+    expectation: str | Expectation[S], argument: str = "expectation", needs_starts: bool = False
+) -> Expectation[S]:
     """Turn a registered name into an expectation with default settings; pass an expectation through.
+
+    Names of those that begin at complete rows in every call are known only if there are such rows (`needs_starts`).
 
     Examples
     --------
@@ -89,15 +93,16 @@ def as_expectation(expectation: str | Expectation[S], argument: str = "expectati
     >>> as_expectation("exact")
     Exact(max_seconds=60.0)
     """
-    if isinstance(expectation, str):
-        if expectation not in EXPECTATIONS.names():
-            raise ArgumentError(
-                "is not known", f"use one of {', '.join(EXPECTATIONS)}", argument=argument, value=expectation
-            )
+
+    def is_known(name: str) -> bool:
+        return name in EXPECTATIONS.names() and (needs_starts or not EXPECTATIONS.trait(name, "needs_starts"))
+
+    if isinstance(expectation, str) and is_known(expectation):
         created: Expectation[S] = EXPECTATIONS.create(expectation)
         return created
-    if not isinstance(expectation, Expectation) or isinstance(expectation, type):
-        raise ArgumentError(
-            f"must be one of {', '.join(EXPECTATIONS)}, or an expectation", argument=argument, value=expectation
-        )
-    return expectation
+    if isinstance(expectation, Expectation) and not isinstance(expectation, type):
+        return expectation
+    known = ", ".join(filter(is_known, EXPECTATIONS))
+    if isinstance(expectation, str):
+        raise ArgumentError("is not known", f"use one of {known}", argument=argument, value=expectation)
+    raise ArgumentError(f"must be one of {known}, or an expectation", argument=argument, value=expectation)

@@ -129,7 +129,9 @@ def completed_rows(data: Rows, samples: Starts | None) -> Rows:
     if isinstance(samples, Rows):
         return samples
     if samples is None or not isinstance(data, Dataset):
-        raise ArgumentError("gives no completed rows", "use 'pcd', 'smci-pcd' or `Enumeration`", argument="clamped")
+        raise ArgumentError(
+            "gives no completed rows", "use `clamped='pcd'` or 'smci-pcd', or `learner='pcd'`", argument="clamped"
+        )
     weights = samples.shares * data.total_weight
     number = np.arange(samples.n_samples)
     return replace(data, states=samples.states, weights=weights, missing=None, row_of=number, row_weights=weights)

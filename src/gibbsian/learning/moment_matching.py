@@ -194,7 +194,7 @@ class MomentMatching(PhaseLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._settle(expectation=as_expectation(self.expectation))
+        self._settle(expectation=as_expectation(self.expectation, needs_starts=True))
 
     @property
     def free_phase(self) -> Expectation[Any]:
