@@ -75,7 +75,7 @@ class BoundPerCall(Generic[S]):
     """An expectation of rows on a cluster."""
 
     inner: Expectation[S]
-    family: Model[ExponentialFamily]
+    model: Model[ExponentialFamily]
     rows: Starts | None
     clamped: bool
 
@@ -90,34 +90,45 @@ class BoundPerCall(Generic[S]):
         state = PerCallState(state.key, state.n_calls + 1, theta)
         rows = self.rows if self.clamped or starts is None else starts
         assert isinstance(rows, Rows)
-        mean, variance, value = rows.mean(partial(_estimate, self, state))
+        mean, variance, value = rows.mean(self._task(state).estimate)
         parts = {} if np.isnan(value) else {"log_partition": Estimate(float(value))}
         return Estimate(mean, np.sqrt(variance / rows.total_weight), parts), state
 
     def samples(self, state: PerCallState, copy: int | None = None) -> Rows:
         """Return the rows as the workers complete them."""
         assert isinstance(self.rows, Rows)
-        return self.rows.map(partial(_completed, self, state, copy))
+        return self.rows.map(partial(self._task(state).completed, copy))
 
-    def of_partition(
-        self, state: PerCallState, data: Dataset, copy: int | None = None
-    ) -> tuple[Estimate, Starts | None]:
-        """Return the expectation of the rows of a partition, and their completions."""
-        bound = self.inner.bind(self.family, data) if self.clamped else self.inner.bind(self.family, None, data)
-        before = bound.init(state.theta, state.key.fold(state.n_calls, fingerprint_of(data)))
-        estimate, after = bound(state.theta, before)
-        return estimate, bound.samples(after, copy)
+    def _task(self, state: PerCallState) -> PartitionTask[S]:
+        return PartitionTask(self.inner, self.model.replace(state.theta), self.clamped, state.key.fold(state.n_calls))
 
 
-def _estimate(bound: BoundPerCall[S], state: PerCallState, data: Dataset) -> tuple[Floats, Floats, float]:
-    """Return mean, variance times weight, and log-evidence or NaN."""
-    estimate, _ = bound.of_partition(state, data)
-    value = float(estimate.parts.get("log_partition", np.nan))
-    return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
+@dataclass(frozen=True)
+class PartitionTask(Generic[S]):
+    """What a worker does with the rows of a partition in one call."""
 
+    inner: Expectation[S]
+    model: Model[ExponentialFamily]
+    clamped: bool
+    key: Key
 
-def _completed(bound: BoundPerCall[S], state: PerCallState, copy: int | None, data: Dataset) -> Dataset:
-    return completed_rows(data, bound.of_partition(state, data, copy)[1]) if data.has_missing else data
+    def _called(self, data: Dataset) -> tuple[BoundExpectation[S], Estimate, S]:
+        bound = self.inner.bind(self.model, data) if self.clamped else self.inner.bind(self.model, None, data)
+        theta = self.model.theta
+        return bound, *bound(theta, bound.init(theta, self.key.fold(fingerprint_of(data))))
+
+    def estimate(self, data: Dataset) -> tuple[Floats, Floats, float]:
+        """Return mean, variance times weight, and log-evidence or NaN."""
+        _, estimate, _ = self._called(data)
+        value = float(estimate.parts.get("log_partition", np.nan))
+        return estimate.value, data.total_weight * estimate.monte_carlo_error**2, value
+
+    def completed(self, copy: int | None, data: Dataset) -> Dataset:
+        """Return the rows as they are completed."""
+        if not data.has_missing:
+            return data
+        bound, _, state = self._called(data)
+        return completed_rows(data, bound.samples(state, copy))
 
 
 @overload

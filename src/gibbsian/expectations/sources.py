@@ -479,8 +479,8 @@ class AnnealedWalkers:
     )
     base: str | Dataset | Floats | None = free(
         None,
-        "The independent variables to start from: 'biases', 'uniform', the base rates of data, or the log-probabilities "
-        "of all values; by default the base rates of the starts, and the model's biases if there are none.",
+        "The independent variables to start from: 'biases', 'uniform', the base rates of data, or "
+        "log-probabilities of all values; by default the base rates of the starts, and the model's biases if there are none.",
         doc="str, Dataset, ndarray or None",
     )
     warn: bool = flag(True, "Whether to warn when few walkers hold most of the weight.")

@@ -82,8 +82,9 @@ def bind_phases(
 ) -> PhaseDifference[Any, F]:
     """Bind both phases to a model and rows; chains of the model begin at the rows."""
     restarts = data.has_missing and free.needs_starts
-    # chains of the model forget where they start: missing cells are filled by the columns alone
-    starts = None if restarts else fill_at_random(data, Key.of(0))
+    # chains of the model forget where they start: missing cells are filled by the columns alone; those that restart
+    # get completed rows with each call
+    starts = fill_at_random(data, Key.of(0)) if not restarts else data if data.on_cluster else None
     hurried = isinstance(free, Sampled)
     bound = bind_clamped(clamped, model, data, HURRIED_SECONDS if hurried else PATIENT_SECONDS)
     if restarts:  # here, so that what completes no rows is refused before learning
