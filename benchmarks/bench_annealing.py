@@ -9,7 +9,8 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.old_sampling import Annealing, variable_path
+from gibbsian.models.scopes import Scopes
+from gibbsian.sampling import Annealing, variable_path
 from timing import interleaved
 
 WALKERS, BETAS, NUMPY_BETAS = 100, 10_000, 100
@@ -30,7 +31,7 @@ def main() -> None:
     for name, model in systems.items():
         times(name, model, marginalise=False)
     times("4x5 grid, marginalised", systems["4x5 grid"], marginalise=True)
-    triples = gb.ProductsFamily.of_order(8, 3)
+    triples = gb.ProductsFamily(Scopes.of_order(8, 3))
     times("order 3, n = 8 (tables)", gb.Model(triples, rng.normal(0, 0.2, triples.n_parameters)), marginalise=False)
     print("\nvariance of the log-weights, 1,000 temperatures (error of log Z in units of its standard error)")
     print(f"  {'':20s}{'uniform':>16s}{'biases':>16s}{'adapted':>16s}{'marginalised':>16s}{'both':>16s}")

@@ -9,6 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.expectations import Samples, plan_regions, spatial_statistics
+from gibbsian.models.scopes import Scopes
 from timing import asked, best_of, interleaved
 
 TARGETS = {1: 6, "s2": 30}
@@ -43,9 +44,11 @@ def third_order(side: int, n_samples: int) -> None:
     """Variables, edges and triangles of a grid with one diagonal in each square."""
     rng = np.random.default_rng(0)
     node = np.arange(side * side).reshape(side, side)
-    diagonals = np.column_stack([node[:-1, :-1].ravel(), node[1:, 1:].ravel()])
-    graph = gb.graphs.from_edges(np.concatenate([gb.graphs.grid(side, side).edges, diagonals]), side * side)
-    family = gb.ProductsFamily.on_graph(graph)
+    corners = [part.ravel() for part in (node[:-1, :-1], node[:-1, 1:], node[1:, :-1], node[1:, 1:])]
+    triangles = [np.column_stack([corners[0], corners[k], corners[3]]) for k in (1, 2)]
+    cliques = np.concatenate(triangles)
+    sets = [node.ravel()[:, None], *(cliques[:, pair] for pair in ([0, 1], [0, 2], [1, 2])), cliques]
+    family = gb.ProductsFamily(Scopes.sorted([tuple(each) for part in sets for each in part.tolist()], side * side))
     model = gb.Model(family, rng.normal(scale=0.3, size=family.n_parameters))
     ratios(
         f"third order on a {side}x{side} triangular grid", model, coin_tosses(n_samples, side * side, rng), [1, "s2"]

@@ -31,6 +31,7 @@ from gibbsian.learning.bound_mixtures import bound
 from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.scopes import Scopes
 from gibbsian.rng import chain_streams
 from gibbsian.old_sampling.gibbs import _colour_plan, _colour_system, _dense_system
 
@@ -255,7 +256,7 @@ def gibbs_of_tables(device: Device) -> Iterator[Figure]:
     family = gb.TablesFamily.potts(gb.graphs.grid(256, 256), gb.Variables.categories((4,) * 256**2))
     lattice = gb.Model(family, rng.normal(0, 0.5, family.n_parameters))
     yield Figure("Gibbs, Potts 256 x 256 lattice of 4 values, 64 chains", tables_rate(lattice, 64, 40), unit)
-    triples = gb.ProductsFamily.of_order(40, 3)
+    triples = gb.ProductsFamily(Scopes.of_order(40, 3))
     third = gb.Model(triples, rng.normal(0, 0.05, triples.n_parameters))
     yield Figure("Gibbs, all triples of 40 spins, 10,000 chains", tables_rate(third, 10_000, 100), unit)
 

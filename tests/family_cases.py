@@ -25,6 +25,7 @@ from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables
+from systems import every_function, functions_on, products_on
 
 # five variables with a triangle and a pendant, so that families of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -126,8 +127,8 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
         "mixed sizes": full_span(SIZES, 40),
         "scores": full_span(SCORES, 40),
         "few functions": full_span(SIZES, 3),
-        "all functions": lambda rng: discrete(FullSpanFamily.dense(SIZES), rng),
-        "of a graph": lambda rng: discrete(FullSpanFamily.on_graph(GRAPH), rng),
+        "all functions": lambda rng: discrete(every_function(SIZES), rng),
+        "of a graph": lambda rng: discrete(functions_on(GRAPH), rng),
         "hidden variables": full_span(Variables.spins(3), 20, hidden=(2, 3)),
     },
     "stack": {
@@ -179,9 +180,9 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
         "hidden units": pairwise(Variables.binary(5), n_hidden=2),
     },
     "products": {
-        "spins": lambda rng: discrete(ProductsFamily.on_graph(GRAPH), rng),
-        "0/1": lambda rng: discrete(ProductsFamily.on_graph(GRAPH, Variables.binary(5)), rng),
-        "scores": lambda rng: discrete(ProductsFamily.on_graph(GRAPH, SCORES), rng),
+        "spins": lambda rng: discrete(products_on(GRAPH), rng),
+        "0/1": lambda rng: discrete(products_on(GRAPH, Variables.binary(5)), rng),
+        "scores": lambda rng: discrete(products_on(GRAPH, SCORES), rng),
         "some products": lambda rng: discrete(ProductsFamily(Scopes([(1,), (0, 4), (0, 1, 2)], 5)), rng),
     },
     "tables": {

@@ -169,7 +169,8 @@ def log_likelihood(model: Machine, codes: np.ndarray) -> np.ndarray:
 def likelihood_gradient(model: Machine, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Gradient of the mean log P(v) by theta: clamped less free moments."""
     v = model.visible.encode(codes)
-    return model.family.statistics_of([v, model.hidden_means(v)], weights) - layer_sums(model).moments
+    shares = None if weights is None else weights / weights.sum()
+    return model.family.statistics_of([v, model.hidden_means(v)], shares) - layer_sums(model).moments
 
 
 def rows_of(layer: Units, codes: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:

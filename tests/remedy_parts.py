@@ -686,7 +686,7 @@ LEARNED = [
         "a prior of classes",
         lambda how: gb.learning.run(
             gb.learning.LEARNERS.create("em", **how),
-            models.GaussianMixtureFamily(2, 3).unfitted(),
+            Model.zeros(models.GaussianMixtureFamily(2, 3)),
             gb.Dataset.read(NUMBERS, coding="real"),
             np.random.default_rng(0),
         ),
@@ -774,13 +774,6 @@ LEARNED = [
         potts_learned,
         {"rows": CATEGORIES.assign(c=CATEGORIES["a"]), "learner": "mean-field"},
         says="`l2=1`",
-    ),
-    Row(
-        "a prior that a learner does not know",
-        lambda **how: gb.learning.LEARNERS.create("mcl", **how),
-        {"log_prior": "cauchy:2.5"},
-        ({"log_prior": OUT, "l2": 0.1},),
-        "`l2`",
     ),
     Row(
         "parameters that ran away, perhaps",

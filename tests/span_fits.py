@@ -16,6 +16,7 @@ from gibbsian.learning.span_problem import SpanProblem
 from gibbsian.models.families.full_span import SpanTable
 from gibbsian.models.families.span_basis import SpanBasis
 from span_reference import all_functions
+from systems import every_function
 
 
 class Step(NamedTuple):
@@ -53,8 +54,8 @@ def random_span(sizes, rng, n_functions=8, scale=0.7, n_hidden=0) -> Model[FullS
 
 
 def dense_model(rng, sizes=(2, 3, 4, 2)) -> Model[FullSpanFamily]:
-    family = FullSpanFamily.dense(Variables.categories(sizes))
-    return Model(family, rng.normal(size=family.n_parameters) * 0.5**family.orders)
+    family = every_function(Variables.categories(sizes))
+    return Model(family, rng.normal(size=family.n_parameters) * 0.5 ** family.basis.orders(family.functions))
 
 
 def table_of(model) -> SpanTable:

@@ -13,15 +13,45 @@ from gibbsian.domain import Categories, CategoryCoding
 from gibbsian.inference import Engine
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.families.potentials import Potential
-from gibbsian.models.scopes import Scopes, triangles
+from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import as_variables
 from gibbsian.rng import Key
 
 SPINS, BINARY = Variables.spins, Variables.binary
 
 
-def _on_cliques(graph: gb.Graph, variables: Variables) -> gb.TablesFamily:
-    return gb.TablesFamily(Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes), variables)
+def cliques_of(graph: gb.Graph) -> Scopes:
+    """Return the single variables, the edges and the triangles of a graph."""
+    later = [{int(j) for j in graph.neighbours(i) if j > i} for i in range(graph.n_nodes)]
+    triangles: list[Scope] = [(i, j, k) for i, j in graph.edges.tolist() for k in sorted(later[i] & later[j])]
+    return Scopes([*Scopes.of_graph(graph), *triangles], graph.n_nodes)
+
+
+def tables_on(graph: gb.Graph, variables: Variables) -> gb.TablesFamily:
+    """Return the tables of the cliques of a graph."""
+    return gb.TablesFamily(cliques_of(graph), variables)
+
+
+def products_of_order(n_variables: int, order: int, variables: Any = SPINS) -> gb.ProductsFamily:
+    """Return all products of up to `order` variables."""
+    return gb.ProductsFamily(Scopes.of_order(n_variables, order), variables)
+
+
+def products_on(graph: gb.Graph, variables: Any = SPINS) -> gb.ProductsFamily:
+    """Return the products over the cliques of a graph."""
+    return gb.ProductsFamily(cliques_of(graph), variables)
+
+
+def functions_on(graph: gb.Graph, variables: Any = SPINS) -> gb.FullSpanFamily:
+    """Return the functions of the full span on the cliques of a graph."""
+    family = gb.FullSpanFamily.uniform(as_variables(variables, graph.n_nodes))
+    return family.append(np.concatenate([family.basis.functions_of(scope) for scope in cliques_of(graph)]))
+
+
+def every_function(variables: Variables, hidden: tuple[int, ...] = ()) -> gb.FullSpanFamily:
+    """Return the full span with all of its functions."""
+    family = gb.FullSpanFamily.uniform(variables, hidden)
+    return family.append(np.arange(1, family.basis.size))
 
 
 def _equal_neighbours(graph: gb.Graph, variables: Variables) -> gb.PotentialsFamily:
@@ -30,13 +60,13 @@ def _equal_neighbours(graph: gb.Graph, variables: Variables) -> gb.PotentialsFam
 
 # a family of every discrete kind on a graph; kinds beyond pairs have a term for each triangle
 KINDS: dict[str, Callable[[gb.Graph, Variables], Any]] = {
-    "full-span": gb.FullSpanFamily.on_graph,
+    "full-span": functions_on,
     "ordinal": gb.PotentialsFamily.ordinal,
     "pairwise": gb.PairwiseFamily,
     "potentials": _equal_neighbours,
     "potts": gb.TablesFamily.potts,
-    "products": gb.ProductsFamily.on_graph,
-    "tables": _on_cliques,
+    "products": products_on,
+    "tables": tables_on,
 }
 # kinds that take variables of more than two values: with scores, or without order
 SCORED, UNORDERED = {"ordinal", "products"}, {"full-span", "potentials", "potts", "tables"}

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class Comparison(Shown):
     largest_z: float | None = None
     failure: str = ""
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {
             "learner": self.learner,
             "score": None if self.held_out is None else self.held_out.score,
@@ -96,12 +95,12 @@ class Comparisons(Shown, list[Comparison]):
     ])
     """
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [comparison._facts() for comparison in self]
 
 
 def compare(
-    data: Any,
+    data: object,
     learners: Sequence[str | Learner],
     machine: Machine | None = None,
     *,

@@ -19,7 +19,7 @@ _CODE = re.compile(r"`([^`]*)`")
 # A cell, a name or a number may have any length, a sentence has not.
 _LONG_WORD = re.compile(r"(\S{120})\S{160,}(\S{20})")
 MOST_OF_A_VALUE = 200
-_NOT_GIVEN: Any = object()
+_NOT_GIVEN = object()
 
 
 def spelled(text: str, spell: Callable[[str], str] = str) -> str:
@@ -58,7 +58,7 @@ class Message:
     '--max-iter 0 must be at least 1: leave --max-iter out'
     """
 
-    def __init__(self, reason: str = "", remedy: str = "", *, argument: str | None = None, value: Any = _NOT_GIVEN):
+    def __init__(self, reason: str = "", remedy: str = "", *, argument: str | None = None, value: object = _NOT_GIVEN):
         super().__init__(reason)  # type: ignore[call-arg]  # of the exception beside it
         self.reason = reason
         self.remedy = remedy
@@ -79,10 +79,10 @@ class Message:
     def __str__(self) -> str:
         return self.sentence()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (type(self), self.reason, self.remedy, self.argument, self.value is not _NOT_GIVEN, self.value)
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Any:
         return self
 
 
@@ -95,7 +95,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= MOST_OF_A_VALUE else f"{text[:MOST_OF_A_VALUE]}..."
 
 
-def _rebuilt(kind: type, reason: str, remedy: str, argument: str | None, given: bool, value: Any) -> Any:
+def _rebuilt(kind: type, reason: str, remedy: str, argument: str | None, given: bool, value: object) -> Any:
     """Put a message together again after a journey between processes."""
     return kind(reason, remedy, argument=argument, value=value if given else _NOT_GIVEN)
 

@@ -44,8 +44,8 @@ class Estimate(Shown):
             if isinstance(number := getattr(self, name), np.generic):
                 object.__setattr__(self, name, number.item())
 
-    def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"value": self.value}
+    def _facts(self) -> dict[str, object]:
+        facts: dict[str, object] = {"value": self.value}
         if np.ndim(self.value):
             ends = f"{self.value.min():.4g} and {self.value.max():.4g}" if self.value.size else None
             facts = {"numbers": self.value.size, "between": ends}

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from gibbsian.errors import ArgumentError
 from gibbsian.startup import load_module
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Registry:

@@ -66,8 +66,8 @@ def test_what_a_metric_is_renewed_from(objective, scores, device, monkeypatch):
     theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
     monkeypatch.setattr("gibbsian.backends.torch.conditionals.BLOCK_CELLS", 16 * 100)
     with on_device(device, "float64"):
-        weights = objective.bind(model, data).slope_sums(theta)
-    np.testing.assert_allclose(weights, objective.slope_sums(model, data)(theta), **CLOSE)
+        weights = objective.bind(model, data).derivative_sums(theta)
+    np.testing.assert_allclose(weights, objective.derivative_sums(model, data)(theta), **CLOSE)
 
 
 @pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])

@@ -24,7 +24,17 @@ from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.mixtures.von_mises_fisher import VonMisesFisherMixtureFamily, unit_rows
 from gibbsian.models.variables import Variables
 from layered_systems import all_codes, network_of, random_machine, rows_of, stack
-from systems import BINARY, SPINS, all_states, dataset_of, models_with_variables, name_of, random_model, random_model_of
+from systems import (
+    BINARY,
+    SPINS,
+    all_states,
+    dataset_of,
+    functions_on,
+    models_with_variables,
+    name_of,
+    random_model,
+    random_model_of,
+)
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 EVIDENCE = (None, (1,), (0, 3), (0, 1, 2, 3, 4))
@@ -39,7 +49,7 @@ def _hidden(rng):
 
 
 def _hidden_span(rng):
-    functions = gb.FullSpanFamily.on_graph(gb.graphs.complete(6), BINARY).functions
+    functions = functions_on(gb.graphs.complete(6), BINARY).functions
     family = gb.FullSpanFamily.uniform(BINARY(5), hidden=(2,)).append(functions)
     return Model(family, rng.normal(size=family.n_parameters))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import gibbsian as gb
 from gibbsian.inference import posterior as module
@@ -154,3 +155,37 @@ def test_rows_of_two_layers(units, n_hidden, rng):
         expected += share[m] * family.mean_statistics(every[same], probabilities)
     np.testing.assert_allclose(rows.log_evidence(theta), evidence, atol=1e-12)
     np.testing.assert_allclose(statistics, expected, atol=1e-11)
+
+
+class TestGaussianRows:
+    @pytest.fixture
+    def bound(self, rng):
+        family = gb.GaussianFamily(GRAPH, rng.normal(size=5), rng.uniform(0.5, 2.0, size=5))
+        precision = 3.0 * np.eye(5)
+        precision[tuple(GRAPH.edges.T)] = precision[tuple(GRAPH.edges.T[::-1])] = rng.normal(scale=0.5, size=5)
+        x, missing = rng.normal(size=(20, 5)), rng.random((20, 5)) < 0.4
+        missing[0], missing[1] = False, True
+        return family, family.theta_of(precision, rng.normal(size=5)), x, missing
+
+    def test_evidence_is_the_density_of_the_present_cells(self, bound):
+        family, theta, x, missing = bound
+        mean, covariance = family.moments(theta)
+        evidence = posterior(family, x, missing).log_evidence(theta) - family.log_partition(theta)
+        for row, mask, found in zip(x, missing, evidence, strict=True):
+            if mask.all():
+                assert found == pytest.approx(0.0, abs=1e-12)
+                continue
+            law = multivariate_normal(mean[~mask], covariance[np.ix_(~mask, ~mask)])
+            assert found == pytest.approx(law.logpdf(row[~mask]))
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_expected_statistics_are_the_gradient_of_the_evidence(self, bound, rng, sign):
+        family, theta, x, missing = bound
+        rows, weights, step = posterior(family, x, missing), sign * rng.uniform(0.5, 1.5, size=20), 1e-5
+        evidence, statistics = rows.expect(theta, weights)
+        np.testing.assert_array_equal(evidence, rows.log_evidence(theta))
+        slopes = [
+            weights @ (rows.log_evidence(theta + move) - rows.log_evidence(theta - move)) / (2 * step)
+            for move in step * np.eye(theta.size)
+        ]
+        np.testing.assert_allclose(statistics, slopes, rtol=1e-6, atol=1e-6)

@@ -19,6 +19,7 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from preflights import preflight_cliques, preflight_graph
+from systems import products_of_order
 
 FULL = np.array(list(itertools.product(range(3), range(2), range(3))))
 
@@ -133,7 +134,7 @@ def test_rows_of_weight_zero_do_not_count():
 
 class TestCliques:
     spins = np.array(list(itertools.product([-1, 1], repeat=3)))
-    cliques = gb.ProductsFamily.of_order(3, 3).scopes
+    cliques = products_of_order(3, 3).scopes
 
     def test_good_data_passes(self):
         assert preflight_cliques(gb.Dataset.read(self.spins), self.cliques).notes == ()

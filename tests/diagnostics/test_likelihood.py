@@ -31,7 +31,7 @@ def test_ends_are_the_other_way_round_than_those_of_log_z(interval):
     assert found.lower < found.pessimistic < found.optimistic < found.upper
     assert found.stderrs == interval.stderrs
     for end in ("lower", "upper", "optimistic", "pessimistic"):
-        assert found.shares @ found.per_row(end) == pytest.approx(getattr(found, end))
+        assert found.weights @ found.per_row(end) == pytest.approx(getattr(found, end))
     words = found.describe()
     assert "between" in words
     assert "three chains" in words

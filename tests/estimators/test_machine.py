@@ -21,6 +21,7 @@ from gibbsian.errors import (
     GraphError,
     MaximumDoesNotExistError,
 )
+from gibbsian.models.families.tables import coupling_norms
 from gibbsian.models.scopes import Scopes
 from gibbsian.storage import Checkpoint, StoredModel, write_model
 from systems import exact_law
@@ -266,7 +267,7 @@ class TestPotts:
         assert norm == pytest.approx(np.linalg.norm(table.to_numpy()))
         assert machine.strongest_couplings(1).values.tolist() == [["hair", "eyes", norm]]
         corrected = machine.strongest_couplings(apc=True)["norm"].to_numpy()
-        norms = machine.model_.family.coupling_norms(machine.model_.theta, apc=True)
+        norms = coupling_norms(machine.model_, apc=True)
         np.testing.assert_allclose(np.sort(corrected), np.sort(norms))
 
     def test_two_values_give_the_pairwise_machine(self, rng):

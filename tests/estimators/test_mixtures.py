@@ -27,7 +27,7 @@ from gibbsian.errors import (
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.learning.bound_mixtures import BoundMixture, Shared
 from gibbsian.learning.em import ClassAlternation
-from gibbsian.models import GaussianMixtureFamily
+from gibbsian.models import GaussianMixtureFamily, Model
 from gibbsian.models.mixtures.von_mises_fisher import log_sphere_area, unit_rows
 from gibbsian.storage import read_tensors
 
@@ -369,7 +369,7 @@ class TestNumbers:
         family, rows = GaussianMixtureFamily(1, 1), gb.Dataset.read([[0.0], [1.0]], coding="real")
         broken = Broken.bind(family, rows, hard=False, rng=np.random.default_rng(0))
         with pytest.raises(DataError, match="the free energy is nan at step 0: scale the columns"):
-            ClassAlternation(broken).begin(family.unfitted(), np.random.default_rng(0))
+            ClassAlternation(broken).begin(Model.zeros(family), np.random.default_rng(0))
 
     @pytest.mark.filterwarnings("error::RuntimeWarning")
     def test_a_variance_too_small_for_the_rows(self, clouds):

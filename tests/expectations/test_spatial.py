@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian import ProductsFamily, TablesFamily, Variables
+from gibbsian import TablesFamily, Variables
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations import (
     RestartedPerCall,
@@ -24,7 +24,7 @@ from gibbsian.expectations.compiled_regions import CliquePlan, PairwisePlan
 from gibbsian.expectations.regions import as_rule, edge_strengths
 from gibbsian.expectations.sources import FixedSamples
 from gibbsian.expectations.table_regions import TablePlan, contraction_of, least_squares_coefficients
-from systems import BINARY, SPINS, random_model, random_model_of, sampled_data, take
+from systems import BINARY, SPINS, products_of_order, products_on, random_model, random_model_of, sampled_data, take
 
 REGIONS = [0, 1, "s2", 2, "forest"]
 
@@ -42,7 +42,7 @@ def with_theta(model, rng, scale=0.7):
 def models(rng):
     sparse, dense = gb.graphs.grid(2, 4), gb.graphs.random(8, 0.6, random_state=5)
     mixed = Variables.categories((3, 2, 4, 2, 3))
-    values = ProductsFamily.of_order(5, 3, Variables.ordinal([(-1, 0, 1)] * 5))
+    values = products_of_order(5, 3, Variables.ordinal([(-1, 0, 1)] * 5))
     small = gb.graphs.random(5, 0.6, random_state=1)
     return {
         "pairwise spin": random_model(sparse, rng, SPINS),
@@ -134,7 +134,7 @@ def exact_in_decimals(cliques, theta, variables, sample, region, clique):
 @pytest.mark.parametrize("order", [2, 3])
 def test_is_right_for_weights_of_fifty(order, region, scores, rng):
     graph = gb.graphs.random(7, 0.6, random_state=2)
-    family = gb.PairwiseFamily(graph, scores) if order == 2 else ProductsFamily.on_graph(graph, scores)
+    family = gb.PairwiseFamily(graph, scores) if order == 2 else products_on(graph, scores)
     model, cliques = gb.Model(family, random_parameters(family.n_parameters, rng)), family.scopes
     regions = as_rule(region).regions(family.graph, cliques, strengths_of(model))
     states = random_states(model, 3, rng)

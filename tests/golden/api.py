@@ -32,6 +32,7 @@ from gibbsian.learning.objectives.base import OBJECTIVES, for_model, value_and_g
 from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, SpanBasis, Variables
 from gibbsian.models.base import Layered, Mixture, keeps
+from gibbsian.models.families import tables
 from gibbsian.models.scopes import Scopes
 from gibbsian.old_sampling import SAMPLERS
 from gibbsian.rng import Key
@@ -120,7 +121,7 @@ def names_of(model: Any) -> list[str]:
     if kind in ("pairwise", "products"):
         return ["*".join(f"x{i}" for i in product) for product in family.scopes]
     if kind == "tables":
-        tables = zip(family.scopes, family.shapes, strict=True)
+        tables = zip(family.scopes, family.layout.shapes, strict=True)
         cells = ((scope, codes) for scope, shape in tables for codes in np.ndindex(*shape))
         return [",".join(f"x{i}={code}" for i, code in zip(*cell, strict=True)) for cell in cells]
     if kind in ("ordinal", "potentials", "quadrature"):
@@ -437,7 +438,7 @@ def strengths(model: Any, data: Any) -> Any:
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
-    return model.family.coupling_norms(model.theta, apc)
+    return tables.coupling_norms(model, apc)
 
 
 def bound_on_modes(model: Any, data: Any) -> float:
@@ -624,7 +625,7 @@ class Fitted:
         kind = type(model.family).registered_name
         if kind == "gaussian":
             family, theta = model.family, model.theta
-            return {"mean": family.mean(theta), "precision": np.linalg.inv(family.covariance(theta))}
+            return {"mean": family.moments(theta)[0], "precision": np.linalg.inv(family.moments(theta)[1])}
         if kind == "machine-mixture":
             parts = [_named(one, one.theta) for one in model.family.models_at(model.theta)]
             return {"weights": model.parts.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}

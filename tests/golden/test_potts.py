@@ -12,6 +12,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
+from gibbsian.models.families.tables import coupling_norms
 
 L2 = 0.02  # the penalty is (l2 / 2) times the sum of squares
 
@@ -19,7 +20,7 @@ L2 = 0.02  # the penalty is (l2 / 2) times the sum of squares
 def edges_by_strength(machine):
     """Pairs of columns, the largest corrected norm first."""
     model = machine.model_
-    return model.family.graph.edges[np.argsort(-model.family.coupling_norms(model.theta, apc=True))]
+    return model.family.graph.edges[np.argsort(-coupling_norms(model, apc=True))]
 
 
 def test_a_chain_is_recovered(shared_data):
@@ -48,5 +49,5 @@ def test_mean_field_reaches_its_published_precision(shared_data):
     model = gb.PottsMachine(learner="mean-field", l2=1.0).fit(data).model_
     i, j = model.family.graph.edges.T
     distance = family["heavy_distance"][i, j]
-    scores = np.where((j - i > 4) & np.isfinite(distance), model.family.coupling_norms(model.theta, apc=True), -np.inf)
+    scores = np.where((j - i > 4) & np.isfinite(distance), coupling_norms(model, apc=True), -np.inf)
     assert np.mean(distance[np.argsort(-scores)[:53]] < 8.0) > 0.97

@@ -104,7 +104,7 @@ def test_models_without_biases_and_many_hidden_units(scores, rng):
     """Two thousand hidden units: the product of their sums would overflow."""
     graph = gb.graphs.from_edges([(0, j) for j in range(1, 2001)], 2001)
     model = random_model(graph, rng, scores, scale=1.0, bias=False)
-    levels, gap = model.variables.levels[0], model.family.gap
+    levels, gap = model.variables.levels[0], model.family.layout.gap
     holes = np.column_stack([levels, np.full((2, 2000), np.nan)])
     data = gb.Dataset.read(holes, coding=name_of(model.variables))
     fields = levels[:, None] * model.theta

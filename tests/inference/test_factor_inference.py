@@ -25,7 +25,7 @@ from gibbsian.inference import (
 )
 from gibbsian.inference.log_tables import add_up, marginals
 from gibbsian.inference.table_enumeration import has_transform
-from systems import BINARY, SPINS, all_states, ask, name_of
+from systems import BINARY, SPINS, all_states, ask, name_of, products_of_order, products_on
 
 ENGINES = [TableEnumeration, FactorElimination]
 
@@ -255,7 +255,7 @@ def test_ties_give_one_of_the_most_probable_states(engine):
 # -- products of two-valued variables ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("scale", [0.5, 50.0])
 def test_transforms_agree_with_summation(scale, scores, rng):
-    family = ProductsFamily.of_order(7, 7, scores)
+    family = products_of_order(7, 7, scores)
     model = Model(family, scale * rng.normal(size=family.n_parameters))
     log_partition, table = law(model)
     asked = exact(model)
@@ -316,7 +316,7 @@ def test_questions_of_many_passes_are_refused_by_their_price(rng):
     chain = ask(FactorElimination, potts(gb.graphs.grid(1, 300), 3, rng), max_seconds=0.1)
     with pytest.raises(TooExpensiveError, match="the joint marginal of 9 variables would take about"):
         chain.marginal(range(0, 45, 5))
-    family = ProductsFamily.on_graph(gb.graphs.grid(1, 300), Variables.ordinal([(0, 1, 2)] * 300))
+    family = products_on(gb.graphs.grid(1, 300), Variables.ordinal([(0, 1, 2)] * 300))
     numbers = ask(FactorElimination, Model.zeros(family), max_seconds=0.1)
     with pytest.raises(TooExpensiveError, match="all second moments of 300 variables would take about"):
         numbers.second_moments  # noqa: B018

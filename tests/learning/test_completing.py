@@ -12,6 +12,7 @@ from gibbsian.expectations import PersistentChains
 from gibbsian.learning import as_learner, run
 from gibbsian.learning.completing import AllCompletions
 from gibbsian.learning.objectives import value_and_gradient
+from gibbsian.models.families.tables import coupling_norms
 from gibbsian.rng import Key
 from systems import dataset_of, exact_law, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
@@ -113,7 +114,7 @@ def test_chains_come_to_the_same_answer(name, scores, rng):
     exact = learn(as_learner(name, l2=0.01), truth, data).model
     learner = as_learner(name, l2=0.01, completions=PersistentChains(copies=4))
     result = learn(learner, truth, data, max_iter=600)
-    np.testing.assert_allclose(result.model.theta, exact.theta, atol=0.2 / truth.family.gap**2)
+    np.testing.assert_allclose(result.model.theta, exact.theta, atol=0.2 / truth.family.layout.gap**2)
 
 
 def test_chunks_with_holes_approach_the_whole_fit(rng):
@@ -216,6 +217,6 @@ def test_tables_of_many_values_come_to_rest_with_holes(completions, rng):
     result = learn(as_learner("mple", l2=0.01, completions=completions), model, holed, max_iter=200)
     assert target.converged
     assert result.converged, result.reason
-    found, wanted = (model.family.coupling_norms(each.model.theta) for each in (result, target))
+    found, wanted = (coupling_norms(each.model) for each in (result, target))
     assert np.corrcoef(found, wanted)[0, 1] > 0.98
     assert result.n_steps < (200 if completions == "chains" else 100)

@@ -83,7 +83,7 @@ def test_single_update_has_the_factors_of_the_paper(rng):
     model = random_model(gb.graphs.complete(4), rng)
     data = sampled_data(random_model(model.family.graph, rng), 60, rng)
     n, law, x = model.n_variables, law_of(data), model.variables.scores_of(all_states(model.variables))
-    surprise = x - np.tanh(model.parts.biases + model.family.coupling_fields(model.theta)(x))
+    surprise = x - np.tanh(model.parts.biases + model.family.layout.coupling_fields(model.theta)(x))
     i, j = model.family.graph.edges.T
     biases = law @ surprise
     couplings = law @ (0.5 * surprise[:, i] * x[:, j] + 0.5 * x[:, i] * surprise[:, j])

@@ -207,4 +207,4 @@ def test_hidden_units_start_as_strongly_coupled_with_biases_as_without(scores, b
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(40), scores, bias=bias, n_hidden=20))
     start = scattered(model, np.random.default_rng(0)).parts.couplings
     spread = np.sqrt(np.mean(np.square(start[start != 0])))
-    assert spread == pytest.approx((2 / model.family.gap) ** 2 / np.sqrt(39), rel=0.1)
+    assert spread == pytest.approx((2 / model.family.layout.gap) ** 2 / np.sqrt(39), rel=0.1)

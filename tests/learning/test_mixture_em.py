@@ -230,7 +230,7 @@ class TestOnlineKMeans:
     def test_an_idle_unit_is_said(self):
         """Units start at rows and win at least those, so an idle one is put there by hand."""
         rows = np.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0]])
-        learner, start = WinnerTakeAll(), KMeansFamily(2, 2).unfitted()
+        learner, start = WinnerTakeAll(), Model.zeros(KMeansFamily(2, 2))
         state, _ = learner.step(learner.init(start, real(rows), np.random.default_rng(0)))
         idle = LearnerState(state.problem, replace(state.progress, wins=np.array([3.0, 0.0])))
         assert learner.warning(idle).startswith("unit 1 has won no row")

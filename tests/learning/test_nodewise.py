@@ -21,7 +21,7 @@ def losses_by_definition(loss, model, biases, matrix, data):
     """Sum over variables, straight from the formulas; row u of `matrix` holds the couplings of variable u."""
     codes = data.states[data.row_of]
     signs = np.where(codes == 1, 1.0, -1.0)
-    half = signs * (model.variables.scores_of(codes) @ matrix.T + biases) * model.family.gap / 2
+    half = signs * (model.variables.scores_of(codes) @ matrix.T + biases) * model.family.layout.gap / 2
     if loss == "rple":
         return np.logaddexp(0, -2 * half).mean(axis=0).sum()
     means = np.exp(-half).mean(axis=0)

@@ -7,7 +7,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.learning import as_learner, run
 from gibbsian.learning.potts_mean_field import inverted
-from systems import SPINS, random_model, sampled_data
+from systems import SPINS, products_of_order, random_model, sampled_data
 
 
 def solve(model, data, rng, **settings):
@@ -65,7 +65,7 @@ def test_other_formulas_and_models_are_refused(rng):
             gb.Model.zeros(gb.TablesFamily.potts(gb.graphs.complete(2), data.variables)), data, rng, approximation="tap"
         )
     with pytest.raises(ArgumentError, match="no formula for a ProductsFamily"):
-        solve(gb.Model.zeros(gb.ProductsFamily.of_order(2, 2, data.variables)), data, rng)
+        solve(gb.Model.zeros(products_of_order(2, 2, data.variables)), data, rng)
 
 
 def test_the_first_column_that_others_determine_is_named():

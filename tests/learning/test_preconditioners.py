@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.learning.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.learning.preconditioners import _SHRUNK, preconditioning
 from gibbsian.storage.checkpoints import pack, unpack
-from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model_of
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, products_of_order, random_model_of
 
 OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
 CODINGS = {"spin": SPINS, "binary": BINARY}
@@ -26,7 +26,7 @@ def families(scores):
     return {
         "all pairs": gb.PairwiseFamily(complete, scores),
         "no biases": gb.PairwiseFamily(complete, scores, bias=False),
-        "triples": gb.ProductsFamily.of_order(4, 3, scores),
+        "triples": products_of_order(4, 3, scores),
     }
 
 
@@ -89,7 +89,7 @@ def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right
     data, mean = dataset_of(states, right.variables, law), law @ right.variables.scores_of(states)
     start = objective.preconditioner(independent(right.family, mean), data, mean, l2)
     centring = preconditioning(right.family).centred(mean)
-    sums = objective.slope_sums(right, data)
+    sums = objective.derivative_sums(right, data)
     metric = start.at(start.curvature.renewed(sums(right.theta)))
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
     for k, (i, j) in enumerate(right.family.graph.edges):
@@ -112,7 +112,7 @@ def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from
     states, law, _ = exact_law(near)
     data = dataset_of(states, near.variables, law)
     start = objective.preconditioner(near, data, mean, l2)
-    metric = start.at(start.curvature.renewed(objective.slope_sums(near, data)(near.theta)))
+    metric = start.at(start.curvature.renewed(objective.derivative_sums(near, data)(near.theta)))
     hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
     one, other = (preconditioning(near.family).centred(mean).outwards(_along(metric, k)) for k in (0, 1))
     # of two variables in three others, and in the loss of one variable of two

@@ -11,8 +11,8 @@ from gibbsian.learning import run
 from gibbsian.learning.span_filling import SpreadRows
 from gibbsian.learning.span_hidden import SpanHidden
 from gibbsian.learning.span_problem import DescriptionLength, Shrinkage
-from gibbsian.models.families.full_span import FullSpanFamily
 from span_fits import counted, dual_of, fit, learner_of, span_model, table_of
+from systems import every_function
 
 DENSE = {"l2": 0.003, "l2_growth": 4.0}
 
@@ -144,7 +144,7 @@ def test_two_causes_are_found_each_by_a_variable_of_its_own(rng):
     assert agreement.max(axis=0).min() > 0.95
     # eight columns with one cause each; a bias costs more than it saves
     assert two.model.theta.size == 8
-    assert {support[0] for support in two.model.family.supports} == set(range(8))
+    assert {scope[0] for scope in two.model.family.scopes} == set(range(8))
 
 
 def test_most_starts_of_several_variables_find_both_causes(rng):
@@ -158,7 +158,7 @@ def test_most_starts_of_several_variables_find_both_causes(rng):
 def test_filled_rows_give_the_gradient_of_the_visible_divergence(cardinalities, hidden, rng):
     """d KL(data || p(x)) / d theta_y is the model's mean of Phi_y less that of the filled rows, at any theta."""
     every = (*cardinalities, *hidden)
-    family = FullSpanFamily.dense(Variables.categories(cardinalities), hidden)
+    family = every_function(Variables.categories(cardinalities), hidden)
     model = Model(family, rng.normal(0, 0.3, family.n_parameters))
     n_states, m = int(np.prod(cardinalities)), int(np.prod(hidden))
     shares = rng.dirichlet(np.ones(n_states))

@@ -9,7 +9,7 @@ from gibbsian.learning import MomentMatching, as_learner, run
 from gibbsian.learning.optimizers import Anderson, Ascent
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.models.scopes import Scopes
-from systems import BINARY, SPINS, dataset_of, exact_law, random_model, sampled_data
+from systems import BINARY, SPINS, dataset_of, exact_law, products_of_order, random_model, sampled_data
 
 GRID = gb.graphs.grid(4, 4)
 
@@ -60,11 +60,11 @@ def test_whole_system_as_region_is_maximum_likelihood(grid_data):
 @pytest.mark.parametrize("order", [2, 3])
 def test_coding_does_not_change_the_distribution(order):
     rng = np.random.default_rng(3)
-    zeros = gb.Model.zeros(gb.ProductsFamily.of_order(5, order))
+    zeros = gb.Model.zeros(products_of_order(5, order))
     truth = zeros.replace(rng.normal(scale=0.25, size=zeros.theta.size))
     data = sampled_data(truth, 2000, rng)
     spin = run(as_learner("smci"), zeros, data, rng, tol=1e-9)
-    binary_zeros = gb.Model.zeros(gb.ProductsFamily.of_order(5, order, BINARY))
+    binary_zeros = gb.Model.zeros(products_of_order(5, order, BINARY))
     binary = run(as_learner("smci"), binary_zeros, data.convert("binary"), rng, tol=1e-9)
     assert binary.converged
     back, _ = binary.model.family.recode(binary.model.theta, SPINS)
@@ -117,15 +117,15 @@ def test_pseudolikelihood_has_the_larger_variance(rng):
     for graph in (gb.graphs.complete(5), gb.graphs.grid(2, 3), gb.graphs.random(6, 0.5, random_state=0)):
         model = random_model(graph, rng, scale=0.8)
         states, law, _ = exact_law(model)
-        truth = model.family.mean_statistics(states, law)[model.family.n_biases :]
+        truth = model.family.mean_statistics(states, law)[model.family.layout.n_biases :]
         by_region = np.array([gb.expectations.spatial_statistics(model, state[None]).value for state in states])
         i, j = graph.edges.T
         spins = model.variables.scores_of(states)
-        means = np.tanh(model.parts.biases + model.family.coupling_fields(model.theta)(spins))
+        means = np.tanh(model.parts.biases + model.family.layout.coupling_fields(model.theta)(spins))
         by_pseudolikelihood = (spins[:, i] * means[:, j] + spins[:, j] * means[:, i]) / 2  # Y18 eq. 13
         np.testing.assert_allclose(law @ by_pseudolikelihood, truth, atol=1e-12)
         variance = law @ (by_pseudolikelihood - truth) ** 2
-        spatial_variance = law @ (by_region[:, model.family.n_biases :] - truth) ** 2
+        spatial_variance = law @ (by_region[:, model.family.layout.n_biases :] - truth) ** 2
         assert np.all(variance >= spatial_variance - 1e-13)
         assert variance.sum() > 1.2 * spatial_variance.sum()
 
@@ -136,7 +136,7 @@ def test_moment_matching_takes_any_expectation_by_name(grid_data):
 
 
 def test_centring_of_cliques_is_the_same_machine_and_its_gradient(scores, rng):
-    zeros = gb.Model.zeros(gb.ProductsFamily.of_order(4, 3, scores))
+    zeros = gb.Model.zeros(products_of_order(4, 3, scores))
     model = zeros.replace(rng.normal(size=zeros.theta.size))
     low, gap = model.variables.lows_and_gaps
     origin = rng.uniform(low, low + gap)
@@ -154,7 +154,7 @@ def test_centring_of_cliques_is_the_same_machine_and_its_gradient(scores, rng):
 
 
 def test_centring_of_cliques_needs_every_part(rng):
-    whole, part = gb.ProductsFamily.of_order(4, 3), gb.ProductsFamily(Scopes([(0, 1, 2)], 3))
+    whole, part = products_of_order(4, 3), gb.ProductsFamily(Scopes([(0, 1, 2)], 3))
     assert preconditioning(whole).centred(np.zeros(4)).inner is not None
     assert preconditioning(part).centred(np.zeros(3)).inner is None
     assert preconditioning(whole).centred(np.zeros(4), l1=True).inner is None  # it would act on mixtures of cliques

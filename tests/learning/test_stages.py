@@ -10,7 +10,7 @@ from gibbsian.learning import EM, StopRun, run
 from gibbsian.learning.bound_mixtures import bound
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.stages import Restarts
-from gibbsian.models import GaussianMixtureFamily, KMeansFamily
+from gibbsian.models import GaussianMixtureFamily, KMeansFamily, Model
 from gibbsian.rng import Key
 
 
@@ -21,7 +21,7 @@ def data(rng):
 
 
 def fit(learner, data, callbacks=(), model=None):
-    model = KMeansFamily(5, 2).unfitted() if model is None else model
+    model = Model.zeros(KMeansFamily(5, 2)) if model is None else model
     return run(learner, model, data, 3, callbacks, max_iter=10**6, tol=0.0)
 
 
@@ -38,7 +38,7 @@ def test_the_best_start_is_kept(data):
 
 
 def test_starts_are_those_of_folded_keys(data):
-    model = KMeansFamily(5, 2).unfitted()
+    model = Model.zeros(KMeansFamily(5, 2))
     trace = fit(Restarts(EM(), 4, max_iter=300, tol=0.0), data).trace
     for start in range(4):
         alone, own = EM().bind(model, data), Key.of(3).fold("start", start)
@@ -51,7 +51,7 @@ def test_starts_are_those_of_folded_keys(data):
 def test_a_degenerate_start_is_kept_only_where_there_is_no_other(rng):
     """A class on one point has a likelihood without bound."""
     data = gb.Dataset.read(np.concatenate([np.zeros((3, 2)), rng.normal(size=(60, 2)) + 2]), coding="real")
-    model = GaussianMixtureFamily(2, 2, floor_share=1e-9).unfitted()
+    model = Model.zeros(GaussianMixtureFamily(2, 2, floor_share=1e-9))
     result = fit(Restarts(EM(), 12, tol=1e-8), data, model=model)
     trace = result.trace
     ends = np.array([trace.column("value")[trace.column("start") == start][-1] for start in range(12)])

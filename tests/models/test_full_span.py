@@ -7,8 +7,10 @@ from scipy.special import logsumexp
 from gibbsian import FullSpanFamily, Model, Variables
 from gibbsian.errors import ArgumentError, CodingError, TooExpensiveError
 from gibbsian.models import SpanBasis
+from gibbsian.models.families.full_span import as_products, from_log_weights, without_hidden
 from span_fits import basis_of, dense_model, dual_of, span_model, table_of
 from span_reference import all_functions
+from systems import every_function
 
 SYSTEMS = [(2,) * 3, (2,) * 6, (4, 2, 8), (3,), (3, 3, 3), (2, 3, 4), (5, 2, 2, 3), (1, 3, 2), (7, 4, 3)]
 
@@ -27,7 +29,8 @@ def test_model_agrees_with_its_definition(sizes, rng):
     assert table.log_partition == pytest.approx(logsumexp(logs), abs=1e-12)
     assert np.allclose(table.values, np.exp(logs - logsumexp(logs)), rtol=0, atol=1e-14)
     assert np.allclose(dual_of(model), functions @ table.values, rtol=0, atol=1e-13)
-    assert model.family.orders.tolist() == [len(support) for support in model.family.supports]
+    orders = model.family.basis.orders(model.family.functions)
+    assert sorted({*orders.tolist()}) == sorted({*model.family.scopes.sizes.tolist()})
     assert np.array_equal(basis.numbers(basis.digits(indices)), indices)
 
 
@@ -45,7 +48,7 @@ def test_tables_that_a_learner_holds_are_overwritten(dtype, rng):
 def test_products_of_spins_are_the_same_distribution(rng):
     model = span_model((2,) * 4, [1, 6, 7, 15], rng.normal(size=4))
     codes = np.array(list(np.ndindex(2, 2, 2, 2)), dtype=np.int8)
-    products = model.family.to_products(model.theta)
+    products = as_products(model)
     spins = 2.0 * codes - 1.0
     logs = sum(
         weight * spins[:, list(scope)].prod(axis=1)
@@ -54,7 +57,7 @@ def test_products_of_spins_are_the_same_distribution(rng):
     assert np.allclose(logs, model.log_weights(codes), rtol=0, atol=1e-13)
     assert np.allclose(products.log_weights(codes), logs, rtol=0, atol=1e-13)
     with pytest.raises(ArgumentError, match="variables must all have two values"):
-        span_model((2, 3), [1], [0.5]).family.to_products([0.5])
+        as_products(span_model((2, 3), [1], [0.5]))
 
 
 @pytest.mark.parametrize("functions", [[0], [4], [1, 1], [[1, 2]], [-1]], ids=str)
@@ -86,16 +89,16 @@ def test_log_weights_from_a_table_are_those_of_the_functions(rng, monkeypatch):
     basis = model.family.basis
     codes = basis.digits(rng.integers(0, basis.size, 30))
     by_table = model.log_weights(codes)
-    monkeypatch.setattr(FullSpanFamily, "table_pays", lambda self, n_rows: False)
+    monkeypatch.setattr(SpanBasis, "table_pays", lambda self, n_rows, n_functions: False)
     np.testing.assert_allclose(by_table, model.log_weights(codes), atol=1e-12)
 
 
 def test_few_rows_and_functions_and_little_memory_need_no_table(monkeypatch):
     sparse = span_model((2,) * 12, [3, 5], [0.5, 0.1])
-    assert not sparse.family.table_pays(100)
-    assert sparse.family.table_pays(2048)
+    assert not sparse.family.basis.table_pays(100, sparse.family.n_parameters)
+    assert sparse.family.basis.table_pays(2048, sparse.family.n_parameters)
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "1e-5")
-    assert not sparse.family.table_pays(2048)
+    assert not sparse.family.basis.table_pays(2048, sparse.family.n_parameters)
     with pytest.raises(TooExpensiveError, match=r"conditional\(\), pseudo_score\(\) or model_\.log_weights\(\)"):
         table_of(sparse)
 
@@ -114,7 +117,7 @@ def test_orders_and_supports_of_many_functions():
 @pytest.mark.parametrize("sizes", SYSTEMS, ids=str)
 def test_every_distribution_without_zeros_is_a_model(sizes, rng):
     p = rng.dirichlet(np.ones(basis_of(sizes).size))
-    model = FullSpanFamily.of_log_weights(np.log(p), Variables.categories(sizes))
+    model = from_log_weights(np.log(p), Variables.categories(sizes))
     np.testing.assert_allclose(table_of(model).values, p, rtol=1e-10)
 
 
@@ -122,13 +125,13 @@ def test_hidden_variables_are_summed_out(rng):
     model = dense_model(rng, (2, 3, 2))
     hidden = FullSpanFamily(model.family.basis, model.family.functions, n_hidden=1)
     expected = table_of(model).values.reshape(6, 2).sum(axis=1)
-    np.testing.assert_allclose(table_of(hidden.without_hidden(model.theta)).values, expected, atol=1e-14)
-    assert model.family.without_hidden(model.theta).family is model.family
+    np.testing.assert_allclose(table_of(without_hidden(Model(hidden, model.theta))).values, expected, atol=1e-14)
+    assert without_hidden(model) is model
     assert FullSpanFamily.uniform(Variables.binary(3), (3, 2)).given([0, 4], [1, 1]).family.n_hidden == 1
 
 
 def test_codes_that_are_none_are_named():
-    model = Model.zeros(FullSpanFamily.dense(Variables.categories((2, 2))))
+    model = Model.zeros(every_function(Variables.categories((2, 2))))
     for codes, error, message in (
         ([[0, 2]], CodingError, "x holds 2 for variable 1: give its code, from 0 to 1"),
         ([[0, -1]], CodingError, "x holds -1 for variable 1"),

@@ -8,10 +8,12 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.models.factors import zero_sum
+from gibbsian.models.families.tables import coupling_norms
 from gibbsian.models.interactions import of_tables
 from gibbsian.models.layers.units import CategoricalUnits, SpinUnits
 from gibbsian.models.scopes import Scopes
 from layered_systems import restricted
+from systems import products_of_order
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +41,7 @@ def test_potts_strengths_are_norms_in_the_zero_sum_gauge_whatever_the_gauge():
     model = gb.Model(family, RNG.normal(size=family.n_parameters))
     found = model.interactions()
     assert not found.signed
-    np.testing.assert_allclose(found.strengths, family.coupling_norms(model.theta))
+    np.testing.assert_allclose(found.strengths, coupling_norms(model))
     np.testing.assert_allclose(model.canonical().interactions().strengths, found.strengths)
 
 
@@ -51,7 +53,7 @@ def test_what_a_table_of_three_says_of_pairs_is_theirs():
 
 
 def test_higher_orders_agree_between_products_functions_and_tables():
-    family = gb.ProductsFamily.of_order(3, 3)
+    family = products_of_order(3, 3)
     model = gb.Model(family, RNG.normal(size=7))
     expected = {scope: w for scope, w in zip(family.scopes, model.theta, strict=True) if len(scope) > 1}
     assert strengths(model.interactions()) == pytest.approx(expected)
@@ -82,7 +84,7 @@ def test_layers_of_categories_have_the_norms_of_their_joint_form():
     model = model.replace(RNG.normal(size=model.theta.size))
     found, joint = model.interactions(), model.joint()
     # a spin of the hidden layer counts twice there
-    expected = joint.family.coupling_norms(joint.theta) / np.sqrt(2)
+    expected = coupling_norms(joint) / np.sqrt(2)
     edges = map(tuple, joint.family.graph.edges.tolist())
     assert not found.signed
     assert strengths(found) == pytest.approx(dict(zip(edges, expected, strict=True)))

@@ -24,6 +24,7 @@ from gibbsian.models import (
 from gibbsian.models.base import Model
 from gibbsian.models.mixtures.base import SphericalMixtureFamily
 from gibbsian.models.mixtures.gaussian import variance_schedule
+from gibbsian.models.mixtures.of_models import mixture_of
 from gibbsian.models.mixtures.von_mises_fisher import unit_rows
 from gibbsian.models.variables import Variables
 from systems import all_states
@@ -78,7 +79,7 @@ def test_keeps_what_all_families_have(kind, rng):
     np.testing.assert_array_equal(logsumexp(complete, axis=1), log_evidence(model, rows))
     rebuilt = type(family).from_parts(family.to_parts(), family.columns)
     np.testing.assert_array_equal(rebuilt.log_evidence(model.theta, rows), log_evidence(model, rows))
-    assert not family.is_fitted(family.unfitted().theta)
+    assert not Model.zeros(family).theta.any()
 
 
 def test_a_mixture_that_lacks_a_member_cannot_be_built():
@@ -160,7 +161,7 @@ def test_em_with_missing_numbers_ends_at_a_maximum(variance, rng):
     """The gradient of the likelihood of the present cells, by finite differences, vanishes in what is learned."""
     data = gb.Dataset.read(incomplete_rows(rng), coding="real", sample_weight=rng.random(300) + 0.5)
     family = GaussianMixtureFamily(2, 3, variance=variance, free_weights=False)
-    result = run(EM(), family.unfitted(), data, rng, max_iter=5000, tol=1e-14)
+    result = run(EM(), Model.zeros(family), data, rng, max_iter=5000, tol=1e-14)
     energies, fitted = result.trace.column("value"), result.model
     assert (np.diff(energies) <= 0).all()
 
@@ -271,7 +272,7 @@ def test_interactions_of_machines_are_means_over_the_classes():
     machines = [gb.BoltzmannMachine(l2=0.1).fit(part) for part in (rows[:20], rows[20:])]
     models = [machine.model_ for machine in machines]
     logs = np.array([machine.log_partition() for machine in machines])
-    model = MixtureOfFamily(2, Variables.spins(3)).of(models, np.array([0.3, 0.7]), logs)
+    model = mixture_of(MixtureOfFamily(2, Variables.spins(3)), models, np.array([0.3, 0.7]), logs)
     found = model.interactions()
     # the answers sum over the classes what the family gives for whole rows
     data = gb.Dataset.read(rows)

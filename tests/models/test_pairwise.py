@@ -87,7 +87,7 @@ def test_the_form_in_spins_is_the_same_distribution_with_the_same_statistics(gra
     pairs = numbers[:, i] * numbers[:, j]
     logs = spins.constant + numbers @ spins.fields + pairs @ spins.couplings
     np.testing.assert_allclose(logs, model.log_weights(states), atol=1e-12)
-    found = model.family.statistics_of_spins(numbers.mean(axis=0), pairs.mean(axis=0))
+    found = model.family.layout.statistics_of_spins(numbers.mean(axis=0), pairs.mean(axis=0))
     np.testing.assert_allclose(found, model.family.mean_statistics(states), atol=1e-12)
 
 

@@ -92,11 +92,11 @@ def test_names_of_one_kind_share_parameters():
 
 def test_the_gauge_is_what_changes_nothing():
     model = model_of(["table"], Variables.categories((2, 3, 2)), gb.graphs.complete(3), tied=False)
-    moved = model.replace(model.theta + 3.0 * model.family.gauge[:, 0])
+    moved = model.replace(model.theta + 3.0 * model.family._gauge[:, 0])
     np.testing.assert_allclose(exact_law(moved)[1], exact_law(model)[1], atol=1e-12)
     np.testing.assert_allclose(moved.canonical().theta, model.canonical().theta, atol=1e-12)
     # 3 x 2 x 3 - 1 free probabilities less those of the interaction of all three
-    assert model.theta.size - model.family.gauge.shape[1] == 1 + 2 + 1 + 2 + 1 + 2
+    assert model.theta.size - model.family._gauge.shape[1] == 1 + 2 + 1 + 2 + 1 + 2
 
 
 @pytest.mark.parametrize(

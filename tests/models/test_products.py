@@ -12,7 +12,7 @@ from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.scopes import Scopes
-from systems import BINARY, SPINS, all_states, costs_of, dataset_of, exact_law, name_of, random_model
+from systems import BINARY, SPINS, all_states, costs_of, dataset_of, exact_law, name_of, products_of_order, random_model
 
 THREE = Variables.ordinal([(-1, 0, 1)] * 6)
 
@@ -48,7 +48,7 @@ def test_energy_and_statistics_are_sums_of_products(variables, rng):
 
 def test_is_the_pairwise_machine_where_products_are_pairs(scores, rng):
     pairwise = random_model(gb.graphs.complete(5), rng, scores)
-    model = gb.Model(ProductsFamily.of_order(5, 2, scores), pairwise.theta)
+    model = gb.Model(products_of_order(5, 2, scores), pairwise.theta)
     states = all_states(model.variables)
     np.testing.assert_allclose(model.log_weights(states), pairwise.log_weights(states), atol=1e-12)
     np.testing.assert_allclose(costs_of(model, states), costs_of(pairwise, states), atol=1e-12)
@@ -117,11 +117,11 @@ def test_other_scores_are_exact_and_come_back(scores, target, rng):
 
 def test_only_two_values_have_other_scores():
     with pytest.raises(CodingError, match="two-valued"):
-        ProductsFamily.of_order(6, 1, THREE).recode(np.zeros(6), SPINS)
+        products_of_order(6, 1, THREE).recode(np.zeros(6), SPINS)
 
 
 def test_all_products_up_to_an_order():
-    family = ProductsFamily.of_order(5, 3)
+    family = products_of_order(5, 3)
     assert len(family.scopes) == 5 + 10 + 10
     assert family.graph.is_complete
     assert family.penalised.tolist() == [False] * 5 + [True] * 20
@@ -129,7 +129,7 @@ def test_all_products_up_to_an_order():
 
 def test_too_many_products_are_refused_before_they_are_made():
     with pytest.raises(TooExpensiveError, match="lower order,"):
-        ProductsFamily.of_order(500, 20)
+        products_of_order(500, 20)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_bad_parameters_are_named():
     with pytest.raises(ArgumentError, match="same variables twice"):
         ProductsFamily.model({(0, 1): 1.0, (1, 0): 2.0}, 2)
     with pytest.raises(ArgumentError, match="order=4"):
-        ProductsFamily.of_order(3, 4)
+        products_of_order(3, 4)
     with pytest.raises(CodingError, match="no numbers"):
-        ProductsFamily.of_order(2, 1, Variables.categories((2, 3)))
+        products_of_order(2, 1, Variables.categories((2, 3)))
 
 
 def test_a_learned_third_order_term_is_the_planted_one(rng):
     """Parity data: no pair shows anything, the triple does."""
-    planted = gb.Model(ProductsFamily.of_order(3, 3), np.array([0, 0, 0, 0, 0, 0, 0.8]))
+    planted = gb.Model(products_of_order(3, 3), np.array([0, 0, 0, 0, 0, 0, 0.8]))
     states, probabilities, _ = exact_law(planted)
     data = dataset_of(states, planted.variables, probabilities)
     for name in ("mple", "rm", "mpf", "mle"):
@@ -168,7 +168,7 @@ def test_a_learned_third_order_term_is_the_planted_one(rng):
 
 
 def test_parameters_about_a_mean_are_the_same_energy(scores, rng):
-    model = gb.Model(ProductsFamily.of_order(4, 3, scores), rng.normal(size=14))
+    model = gb.Model(products_of_order(4, 3, scores), rng.normal(size=14))
     origin = rng.normal(size=4)
     change = preconditioning(model.family).centred(origin)
     centred = change.inwards(model.theta)
@@ -193,7 +193,7 @@ def test_parts_that_are_no_products_leave_parameters_as_they_are(rng):
 
 
 def test_all_products_of_many_columns_are_centred_in_no_time():
-    family = ProductsFamily.of_order(14, 14)
+    family = products_of_order(14, 14)
     began = time.process_time()
     change = preconditioning(family).centred(np.full(14, 0.1))
     assert change.inwards(np.ones(family.n_parameters))[0] == pytest.approx(1.1**13)

@@ -8,6 +8,7 @@ from gibbsian import Variables
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learning.objectives import OBJECTIVES, Pseudolikelihood, value_and_gradient
+from gibbsian.models.families.tables import coupling_norms, is_potts
 from gibbsian.models.scopes import Scopes
 from systems import BINARY, SPINS, all_states, dataset_of, exact_law, name_of, random_model
 
@@ -65,26 +66,26 @@ def test_spins_of_a_potts_model_in_the_gauge_are_the_pairwise_machine(rng):
     pairwise = random_model(graph, rng)
     tables = {factor.nodes: factor.table for factor in pairwise.family.factors(pairwise.theta).factors}
     model = gb.TablesFamily.model(tables, SPINS(5)).canonical()
-    assert model.family.is_potts
+    assert is_potts(model.family)
     singles, pairs = model.parts.tables[:5], model.parts.tables[5:]
     np.testing.assert_allclose([table[1] for table in singles], pairwise.parts.biases, atol=1e-12)
     np.testing.assert_allclose([table[1, 1] for table in pairs], pairwise.parts.couplings, atol=1e-12)
-    norms = model.family.coupling_norms(model.theta)
+    norms = coupling_norms(model)
     np.testing.assert_allclose(norms, 2 * np.abs(pairwise.parts.couplings), atol=1e-12)
 
 
 def test_norms_do_not_depend_on_the_gauge_and_the_correction_is_as_published(rng):
     graph, variables = gb.graphs.complete(4), Variables.categories((3,) * 4)
     model = random_potts(rng, variables, graph)
-    norms = model.family.coupling_norms(model.theta)
-    np.testing.assert_allclose(model.family.coupling_norms(model.canonical().theta), norms, atol=1e-12)
+    norms = coupling_norms(model)
+    np.testing.assert_allclose(coupling_norms(model.canonical()), norms, atol=1e-12)
     matrix = np.zeros((4, 4))
     i, j = graph.edges.T
     matrix[i, j] = matrix[j, i] = norms
     means = matrix.sum(axis=0) / 3
     expected = matrix - np.outer(means, means) / norms.mean()
-    np.testing.assert_allclose(model.family.coupling_norms(model.theta, apc=True), expected[i, j], atol=1e-12)
-    assert not model.family.coupling_norms(np.zeros_like(model.theta), apc=True).any()
+    np.testing.assert_allclose(coupling_norms(model, apc=True), expected[i, j], atol=1e-12)
+    assert not coupling_norms(gb.Model.zeros(model.family), apc=True).any()
 
 
 def test_same_bits_for_one_and_two_threads(rng):
@@ -102,7 +103,7 @@ def test_same_bits_for_one_and_two_threads(rng):
 def test_conditioning_keeps_the_kind_and_the_graph():
     graph = gb.graphs.from_edges([(0, 1), (0, 2), (1, 2), (2, 4)], 5)
     rest = gb.TablesFamily.potts(graph, Variables.categories((2, 3, 5, 1, 4))).given([2], [3]).family
-    assert rest.is_potts
+    assert is_potts(rest)
     assert rest.graph.edges.tolist() == [[0, 1]]
     assert rest.variables.sizes == (2, 3, 1, 4)
 
@@ -150,3 +151,9 @@ def test_tables_beyond_the_memory_are_refused(monkeypatch):
 def test_conditioning_on_everything_is_refused(rng):
     with pytest.raises(ArgumentError, match="leave at least one free"):
         random_tables(rng, [(0,)]).given([0, 1, 2], [0, 0, 0])
+
+
+def test_tables_of_three_variables_have_no_two_ends():
+    family = gb.TablesFamily(Scopes([(0,), (0, 1, 2)], 3))
+    with pytest.raises(ArgumentError, match="no two ends"):
+        family.layout.orientation  # noqa: B018

@@ -20,7 +20,7 @@ from gibbsian.old_sampling.annealing import AnnealedRun, Annealing
 from gibbsian.old_sampling.independent import as_independent
 from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from layered_systems import restricted
-from systems import BINARY, SPINS, all_states, dataset_of, exact_law, random_model
+from systems import BINARY, SPINS, all_states, dataset_of, exact_law, products_of_order, random_model
 
 GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}
 BASES = ["uniform", "biases"]
@@ -216,8 +216,8 @@ def test_large_tables_stay_finite():
 @pytest.mark.parametrize(
     "family",
     [
-        gb.ProductsFamily.of_order(5, 3),
-        gb.ProductsFamily.of_order(4, 3, Variables.ordinal([(-1, 0, 1)] * 4)),
+        products_of_order(5, 3),
+        products_of_order(4, 3, Variables.ordinal([(-1, 0, 1)] * 4)),
         gb.TablesFamily.potts(gb.graphs.grid(2, 3), Variables.categories((3, 2, 4, 2, 3, 2))),
         gb.TablesFamily(Scopes.of_graph(gb.graphs.grid(2, 3)), BINARY),
     ],
@@ -233,7 +233,7 @@ def test_every_kind_of_model_has_its_interval(family, marginalise, rng):
 
 def test_base_of_biases_is_the_same_by_tables(rng, scores):
     pairwise = random_model(gb.graphs.complete(4), rng, scores)
-    twin = gb.Model(gb.ProductsFamily.of_order(4, 2, scores), pairwise.theta)
+    twin = gb.Model(products_of_order(4, 2, scores), pairwise.theta)
     expected = IndependentVariables.of_biases(pairwise).log_probabilities
     np.testing.assert_allclose(IndependentVariables.of_biases(twin).log_probabilities, expected, atol=1e-14)
 

@@ -104,7 +104,7 @@ def test_sequential_scan_is_the_textbook_loop():
     model = gb.PairwiseFamily.model(gb.graphs.complete(6), np.linspace(-1, 1, 6), np.linspace(-1, 1, 15))
     start = Gibbs().init(model, 1, np.random.default_rng(0))
     chains, info = Gibbs().step(model, start, 50)
-    fields = model.family.coupling_fields(model.theta)
+    fields = model.family.layout.coupling_fields(model.theta)
     x, words = 2.0 * start.states[0] - 1.0, words_of(start.streams[0].copy(), 300)
     flips = 0
     for k, word in enumerate(words):

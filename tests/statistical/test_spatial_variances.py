@@ -8,12 +8,12 @@ from gibbsian import Variables
 from gibbsian.expectations import Samples, spatial_statistics
 from gibbsian.expectations.regions import as_rule
 from gibbsian.expectations.table_regions import TablePlan
-from systems import all_states, random_model, take
+from systems import all_states, products_on, random_model, take
 
 
 def models(rng):
     graph = gb.graphs.random(9, 0.35, random_state=4)
-    third = gb.ProductsFamily.on_graph(gb.graphs.random(9, 0.5, random_state=8))
+    third = products_on(gb.graphs.random(9, 0.5, random_state=8))
     assert third.scopes.sizes.max() == 3
     potts = gb.TablesFamily.potts(gb.graphs.grid(2, 3), Variables.categories((3, 2, 3, 2, 3, 2)))
     return {

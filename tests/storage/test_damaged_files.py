@@ -85,8 +85,8 @@ EDGES = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
         ("model.edges", np.array(EDGES, np.int32), r"model\.edges must hold int64"),
         ("moments.count", np.full(10, -1.0), r"moments\.count holds"),
         ("trace", np.zeros((3, 5)), r"trace has shape \(3, 5\), not \(3, 6\)"),
-        ("model.more", np.zeros(3), r"model\.more is no part of such a file"),
-        ("part.0.trace", np.zeros((3, 6)), r"part\.0\.trace is no part of such a file"),
+        ("model.more", np.zeros(3), r"model\.more does not belong in this file"),
+        ("part.0.trace", np.zeros((3, 6)), r"part\.0\.trace does not belong in this file"),
     ],
 )
 def test_arrays_are_named_and_refused(tmp_path, parts, name, array, match):

@@ -7,7 +7,8 @@ import numpy as np
 from gibbsian.learning.span_base import SpanPoint, refreshed
 from gibbsian.learning.span_greedy import apply_move, best_move
 from gibbsian.learning.span_problem import SpanProblem
-from gibbsian.models import FullSpanFamily, SpanBasis, Variables
+from gibbsian.models import SpanBasis, Variables
+from gibbsian.models.families.full_span import from_log_weights
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import dense_theta, stacked
@@ -50,7 +51,7 @@ def _ranks_of(rng: np.random.Generator) -> Trial:
     f, g = (rng.normal(size=(int(rng.integers(2, q + 1)), q)) for q in basis.variables.sizes[:2])
     tied = np.vstack([f[:-1], rng.normal(size=len(f) - 1) @ f[:-1]])
     p = rng.dirichlet(np.ones(basis.size))
-    model = FullSpanFamily.of_log_weights(np.log(p), basis.variables)
+    model = from_log_weights(np.log(p), basis.variables)
     return {
         "basis": _n_dependent(basis.values(every, basis.digits(every)).T),
         "products": _n_dependent(np.kron(f, g)),
@@ -131,7 +132,7 @@ def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     log_weights = rng.normal(size=basis.size)
     q = np.exp(log_weights) / np.exp(log_weights).sum()
     problem = SpanProblem.build(basis, basis.digits(np.arange(basis.size)), N_ROWS * q, mdl_scale=0.0)
-    model = FullSpanFamily.of_log_weights(log_weights, basis.variables)
+    model = from_log_weights(log_weights, basis.variables)
     best = dense_theta(basis, model.family.functions, model.theta)
     (divergences, rise, first), (_, _, second) = (_descent(problem, rng) for _ in range(2))
     ends = [dense_theta(basis, end.indices, end.theta) for end in (first, second)]

@@ -49,7 +49,7 @@ class ContinuousAnswers(Answers[QuadratureFamily]):
 
     def log_partition_interval(self, *args: Any, **settings: Any) -> LogPartitionInterval:
         """Return log Z between two sides, by annealing over the nodes there and back."""
-        nodes = self.model.family.discretised(self.model.theta)
+        nodes = self.model.family.to_tables(self.model.theta)
         return Answers(nodes).log_partition_interval(*args, **settings)
 
     def log_evidence_interval(self, data: Dataset, *_: object) -> tuple[np.ndarray, np.ndarray]:

@@ -62,7 +62,7 @@ def decided_codes(
     answers: CellAnswers,
     data: Dataset,
     columns: np.ndarray,
-    losses: Any,
+    losses: object,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return the numbers of the values that are decided for each column of each distinct row."""

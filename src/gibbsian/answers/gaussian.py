@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -13,9 +13,9 @@ from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
+from gibbsian.inference.gaussian_posterior import GaussianRows
 from gibbsian.learning.objectives.gaussian import GaussianModel
 from gibbsian.models.families.gaussian import LOG_TWO_PI, conditional
-from gibbsian.models.rows import patterns_of
 from gibbsian.startup import ndtr
 
 
@@ -44,52 +44,39 @@ class GaussianAnswers:
         return Estimate(mean, parts={"log_partition": Estimate(self.log_partition())})
 
     # -- rows ---------------------------------------------------------------------------------------------------------
+    def _rows(self, data: Dataset) -> GaussianRows:
+        return GaussianRows(self.family, data.states, data.missing)
+
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return the log-density of the present cells of each distinct row, the others integrated out, plus log Z."""
-        evidence = np.empty(data.n_states)
-        for rows, present, apart, precision in self._parts(data):
-            log_det = np.linalg.slogdet(precision)[1]
-            squares = np.einsum("ri,ij,rj->r", apart, precision, apart)
-            units = np.log(self.family.scale[present]).sum()
-            evidence[rows] = (log_det - squares - len(precision) * LOG_TWO_PI) / 2.0 - units
-        return evidence + self.log_partition()
+        return self._rows(data).log_evidence(self.model.theta)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other present cells)``."""
         total = np.empty(data.n_states)
-        for rows, present, apart, precision in self._parts(data):
+        for rows, mask, deviations, precision in self._rows(data).deviations(self.model.theta):
             widths = np.diag(precision)
-            squares = np.square(apart @ precision) / widths
-            units = np.log(self.family.scale[present]).sum()
+            squares = np.square(deviations @ precision) / widths
+            units = np.log(self.family.scale[~mask]).sum()
             total[rows] = (np.log(widths) - squares - LOG_TWO_PI).sum(axis=1) / 2.0 - units
         return float(np.average(total, weights=data.weights))
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return for each cell the probability of a lower number, given the other present cells; a half if missing."""
         below = np.full(data.states.shape, 0.5)
-        for rows, present, apart, precision in self._parts(data):
-            below[np.ix_(rows, np.flatnonzero(present))] = ndtr(apart @ precision / np.sqrt(np.diag(precision)))
+        for rows, mask, deviations, precision in self._rows(data).deviations(self.model.theta):
+            below[np.ix_(rows, np.flatnonzero(~mask))] = ndtr(deviations @ precision / np.sqrt(np.diag(precision)))
         return below
 
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their conditional means."""
-        states = np.array(data.states, dtype=np.float64)
-        for rows, holes in patterns_of(data.states, data.missing):
-            states[np.ix_(rows, np.flatnonzero(holes))] = self.conditional(states[rows], holes)[0]
-        return states
+        return self._rows(data).cell_probabilities(self.model.theta)
 
     def conditional(self, states: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the means of some columns given the others of each row, and their covariance, the same for all."""
-        mean, covariance = self.family.mean(self.model.theta), self.family.covariance(self.model.theta)
+        mean, covariance = self.family.moments(self.model.theta)
         carry, left = conditional(covariance, holes)
         return mean[holes] + (states[:, ~holes] - mean[~holes]) @ carry, left
-
-    def _parts(self, data: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield rows with the same present cells: these, how far they are from the mean, and their own precision."""
-        mean, covariance, _ = self.family.solve(self.model.theta)
-        for rows, holes in patterns_of(data.states, data.missing):
-            apart = (self.family.standard(data.states[rows]) - mean)[:, ~holes]
-            yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])
 
     def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
         """Return each row with its missing cells at their conditional means, where the density is largest."""

@@ -30,7 +30,7 @@ from gibbsian.inference.posterior import log_evidence, split_rows
 from gibbsian.models.base import DiscreteFamily, Model, Units
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.layers.belief_network import BeliefNetworkFamily
-from gibbsian.models.layers.stack import StackFamily
+from gibbsian.models.layers.stack import StackFamily, top_of
 from gibbsian.models.layers.units import codes_of, columns_of, count_states, value_tables
 from gibbsian.models.variables import Variables
 from gibbsian.resources import spans
@@ -532,7 +532,7 @@ class NetworkAnswers(DeepAnswers):
             for unit, (table, at) in enumerate(each):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
                 tables[scope] = log_softmax(table @ fields[:, at].T, axis=0).reshape(len(table), *sizes)
-        top = network.top.joint(network.top_theta(self.model.theta))
+        top = network.top.joint(top_of(self.model).theta)
         for factor in top.family.factors(top.theta).factors:
             scope = tuple(units[-2].start + node for node in factor.nodes)
             tables[scope] = tables.get(scope, 0.0) + factor.table

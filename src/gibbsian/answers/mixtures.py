@@ -17,7 +17,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.inference import exact
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.mixtures.base import ExponentialMixtureFamily, WeightedSample, log_shares
+from gibbsian.models.mixtures.base import ExponentialMixtureFamily, WeightedSample, draw_classes, log_class_weights
 from gibbsian.models.mixtures.of_models import MixtureOfFamily
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
@@ -209,7 +209,7 @@ class MixtureAnswers:
         """The best row of each class, and by how much a better one could exceed it."""
         family = self.model.family
         if not free.all():  # refused where cells of a row are tied together
-            family.points(state[None], free[None], family.origin_of(self.model.theta))
+            family.log_joint(self.model.theta, state[None], free[None])
         peaks = np.where(free, family.peak(self._natural()), state)
         return peaks, np.zeros(len(peaks))
 
@@ -310,13 +310,13 @@ class MixtureOfAnswers(MixtureAnswers):
         """Return ``log P(x, class)`` of each distinct row and class, what is hidden or missing summed out."""
         weights, log_partitions, _ = self.model.parts
         scores = np.column_stack([component.log_evidence(data) for component in self.components]) - log_partitions
-        return (scores if self.is_real else np.minimum(scores, 0.0)) + log_shares(weights)
+        return (scores if self.is_real else np.minimum(scores, 0.0)) + log_class_weights(weights)
 
     def _scores(self, x: np.ndarray, data: Dataset) -> np.ndarray:
         return self.log_joint(rows_like(data, x))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        classes = self.model.family.draw_classes(self.model.theta, n, rng)
+        classes = draw_classes(self.model.parts.weights, n, rng)
         counts = np.bincount(classes, minlength=len(self.components))
         drawn = [one.sample(int(count), rng)[0] for one, count in zip(self.components, counts, strict=True) if count]
         rows = np.concatenate(drawn)

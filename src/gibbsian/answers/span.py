@@ -70,7 +70,7 @@ class SpanAnswers(Answers[FullSpanFamily]):
     def _log_weights(self, n_rows: int) -> Array | None:
         """The log-weights of all states, not to be written to, where they pay for so many rows."""
         family, table = self.model.family, self._known().log_weights
-        if not family.table_pays(n_rows):
+        if not family.basis.table_pays(n_rows, family.n_parameters):
             return None
         if table is None:
             table = family.log_weight_table(self.model.theta)

@@ -56,7 +56,7 @@ def compare(
     seed: int | None,
     json: bool,
     quiet: bool,
-    **flags: Any,
+    **flags: object,
 ) -> None:
     """Fit the same rows with several learners: held-out score, distance to exact likelihood, time, steps."""
     from gibbsian.cli.compilation import announce_compilation

@@ -132,7 +132,7 @@ def in_words(first: str, second: str, coupling: float) -> str:
     return f"members who voted for {first!r} tended {ways[coupling < 0]} {second!r} ({coupling:+.1f}, {odds})"
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: object) -> None:
     """Print nothing, where JSON is wanted."""
 
 

@@ -65,7 +65,7 @@ def fit(
     checkpoint: Path | None,
     every: int | None,
     resume: bool,
-    **flags: Any,
+    **flags: object,
 ) -> None:
     """Learn a model from DATA.
 
@@ -127,7 +127,7 @@ def prepared(
     reading: Reading,
     data: Path,
     memory: str | None = None,
-    client: Any = None,
+    client: object = None,
 ) -> tuple[Any, Any, Any]:
     """Return the estimator that flags ask for or the columns suggest, the rows, and why it was chosen, where it was."""
     parts, table, choice = parts_in(ctx), None, None

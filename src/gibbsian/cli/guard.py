@@ -109,7 +109,7 @@ def _named(name: str | None, options: Mapping[str | None, click.Option]) -> clic
     return options[name if name in options or name is None else _SAME[name]]
 
 
-def _setting(name: str | None, value: Any, options: Mapping[str | None, click.Option]) -> str:
+def _setting(name: str | None, value: object, options: Mapping[str | None, click.Option]) -> str:
     """Spell ``name=value``."""
     if isinstance(value, ast.Call):
         if _called(value) in _CALLS:
@@ -126,7 +126,7 @@ def _setting(name: str | None, value: Any, options: Mapping[str | None, click.Op
     return f"{_longest(option)} {_literal(value)}".rstrip()
 
 
-def _own_coding(node: Any) -> str:
+def _own_coding(node: object) -> str:
     """Spell the coding of one column."""
     return f">{_literal(node.args[0])}" if isinstance(node, ast.Call) else _literal(node)
 

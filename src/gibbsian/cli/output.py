@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as one line of JSON, NaN and infinity as null."""
     tell(json.dumps(plain(value)))
 
@@ -50,7 +50,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     console.print(Text(printable(title)), table, sep="\n")
 
 
-def _cell(value: Any, digits: str) -> str:
+def _cell(value: object, digits: str) -> str:
     if isinstance(value, tuple):
         return ", ".join(_cell(part, digits) for part in value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -186,7 +186,7 @@ def _plain_text(part: Any) -> str | None:
     return buffer.getvalue().decode()
 
 
-def _write_parquet(file: Any, parts: Iterable[Any]) -> None:
+def _write_parquet(file: object, parts: Iterable[Any]) -> None:
     from pyarrow import parquet
 
     writer: Any = None

@@ -212,7 +212,7 @@ def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Pa
     _write_rows(json, out, names, filled, n_filled=int(rows.missing[rows.row_of].sum()) if rows.has_missing else 0)
 
 
-def _fill_file(machine: Any, data: Path, out: Path | None, json: bool) -> None:
+def _fill_file(machine: object, data: Path, out: Path | None, json: bool) -> None:
     """Write a table with its missing cells filled, a part at a time, and say how many these were."""
     from gibbsian.estimators.row_questions import filled_parts
 
@@ -387,5 +387,5 @@ def _one_table(tables: dict[str, Any]) -> tuple[list[str], Any]:
     return [*names, "mean", "standard_error"], np.array(rows, dtype=object)
 
 
-def _joined(label: Any) -> str:
+def _joined(label: object) -> str:
     return ", ".join(label) if isinstance(label, tuple) else str(label)

@@ -45,7 +45,7 @@ def report(
     json: bool,
     quiet: bool,
     strict: bool,
-    **flags: Any,
+    **flags: object,
 ) -> None:
     """Write a report on DATA, after a fit, or on a MODEL file: one page that opens in any browser, offline."""
     from gibbsian.cli.compilation import announce_compilation

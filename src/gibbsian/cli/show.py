@@ -114,7 +114,7 @@ def _penalty(story: dict[str, Any]) -> str:
     return f"{found} ({rule})" if found and rule else found or rule or ""
 
 
-def _figure(name: str, value: Any) -> str:
+def _figure(name: str, value: object) -> str:
     """Say a count, a number or a word."""
     if isinstance(value, float):
         return f"{name} {value:.6g}"
@@ -173,7 +173,7 @@ def partition_record(found: Any) -> dict[str, Any]:
 
 # -- pictures ---------------------------------------------------------------------------------------------------------
 def _write_picture(
-    machine: Any, kind: str, path: Path, draw: str | None, layout: str | None, shape: str | None
+    machine: object, kind: str, path: Path, draw: str | None, layout: str | None, shape: str | None
 ) -> None:
     from gibbsian import plots
 

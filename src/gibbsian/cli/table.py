@@ -71,7 +71,7 @@ class Reading:
             raise type(error)(error.reason, hint) from None
         return data.complete_rows() if self.complete_rows else data
 
-    def _open(self, estimator: Any, path: Path, memory: str) -> Any:
+    def _open(self, estimator: object, path: Path, memory: str) -> Any:
         from gibbsian.data import DataStream
 
         if self.weights is not None or self.complete_rows:

@@ -48,7 +48,7 @@ class ChainReport:
         return not (self.r_hat > max_r_hat or self.effective_sample_size < min_ess)
 
     def describe(self) -> str:
-        """Return a sentence with all numbers."""
+        """Return a sentence with all scores."""
         return (
             f"{self.n_chains} chains of {self.n_draws} draws: worst R-hat {self.r_hat:.3f}, "
             f"smallest effective sample size {self.effective_sample_size:.0f}"
@@ -127,8 +127,8 @@ def chain_report(model: Model[F], draws: States) -> ChainReport:
     """
     (n_chains, n_draws, n), variables = draws.shape, model.variables
     energies = model.energy(draws.reshape(-1, n)).reshape(n_chains, n_draws, 1)
-    numbers = draws if variables.real or variables.scores is None else variables.scores_of(draws)
-    return report_on(np.concatenate([energies, numbers], axis=-1))
+    scores = draws if variables.real or variables.scores is None else variables.scores_of(draws)
+    return report_on(np.concatenate([energies, scores], axis=-1))
 
 
 def report_on(quantities: Floats) -> ChainReport:

@@ -81,8 +81,8 @@ def log_evidence_interval(
             lower[state] = upper[state] = each.constant + rows.answers(each).log_partition
         except TooExpensiveError:
             rest = Model(each.given.family, each.theta)
-            found = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
-            lower[state], upper[state] = each.constant + found.lower, each.constant + found.upper
+            interval = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
+            lower[state], upper[state] = each.constant + interval.lower, each.constant + interval.upper
     return EvidenceInterval(lower, upper)
 
 

@@ -26,14 +26,14 @@ class LogLikelihood:
     ----------
     log_weights : ndarray of shape (n_rows,)
         ``log P(v) + log Z`` of each row.
-    shares : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
         Weights of the rows, adding up to 1.
     log_partition : float or LogPartitionInterval
         log Z, exact or between two annealed runs.
     """
 
     log_weights: Floats
-    shares: Floats
+    weights: Floats
     log_partition: float | LogPartitionInterval
 
     @property
@@ -44,7 +44,7 @@ class LogLikelihood:
     @property
     def mean_log_weight(self) -> float:
         """Mean of the rows' log-weights."""
-        return float(self.shares @ self.log_weights)
+        return float(self.weights @ self.log_weights)
 
     @property
     def lower(self) -> float:
@@ -74,9 +74,9 @@ class LogLikelihood:
     @property
     def rows_stderr(self) -> float:
         """Standard error of the mean as an estimate for other rows of the same kind: how much rows differ."""
-        effective = 1.0 / float(np.square(self.shares).sum())
-        spread = float(self.shares @ np.square(self.log_weights - self.mean_log_weight))
-        return float(np.sqrt(spread / max(effective - 1.0, 1.0)))
+        effective = 1.0 / float(np.square(self.weights).sum())
+        variance = float(self.weights @ np.square(self.log_weights - self.mean_log_weight))
+        return float(np.sqrt(variance / max(effective - 1.0, 1.0)))
 
     @property
     def trouble(self) -> str | None:
@@ -90,14 +90,14 @@ class LogLikelihood:
         return self.log_weights - self._log_partition(end)
 
     def _log_partition(self, end: str) -> float:
-        found = self.log_partition
-        if not isinstance(found, LogPartitionInterval):
-            return found
-        forward, reverse = found.forward.log_partition, found.reverse.log_partition
+        interval = self.log_partition
+        if not isinstance(interval, LogPartitionInterval):
+            return interval
+        forward, reverse = interval.forward.log_partition, interval.reverse.log_partition
         # by chance the forward estimate may be the larger: the interval contains both all the same
         choices = {
-            "lower": max(found.upper, forward, reverse),
-            "upper": min(found.lower, forward, reverse),
+            "lower": max(interval.upper, forward, reverse),
+            "upper": min(interval.lower, forward, reverse),
             "optimistic": forward,
             "pessimistic": reverse,
         }
@@ -114,15 +114,15 @@ class LogLikelihood:
     def _rows(self) -> str:
         return f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
 
-    def _sides(self, found: LogPartitionInterval, forward: str, reverse: str) -> str:
+    def _sides(self, interval: LogPartitionInterval, forward: str, reverse: str) -> str:
         """Describe the estimates of both runs, and a reason to distrust them."""
-        above, below = found.stderrs
+        above, below = interval.stderrs
         text = (
             f"{forward} {self.optimistic:.2f} +- {above:.2f}, too large in expectation; {reverse} "
-            f"{self.pessimistic:.2f} +- {below:.2f}, too small in expectation as far as its start, {found.start}, has "
-            "the machine's distribution"
+            f"{self.pessimistic:.2f} +- {below:.2f}, too small in expectation as far as its start, "
+            f"{interval.start}, has the machine's distribution"
         )
-        return f"{text}; beware: {found.trouble}" if found.trouble else text
+        return f"{text}; beware: {interval.trouble}" if interval.trouble else text
 
     def __str__(self) -> str:
         return self.describe()
@@ -136,7 +136,7 @@ class LogLikelihoodBound(LogLikelihood):
     ----------
     log_weights : ndarray of shape (n_rows,)
         Lower bounds on ``log P(v) + log Z`` of each row.
-    shares : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
         Weights of the rows, adding up to 1.
     log_partition : float or LogPartitionInterval
         log Z, exact or between two annealed runs.

@@ -81,7 +81,7 @@ class _KnowsPresentSums(Protocol):
     """A family with products that it sums over the rows that show them."""
 
     def present_sums(self, x: States, present: Mask, weights: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the sums of the statistics over the rows that show their cells, and the shares of these rows."""
+        """Return the sums of the statistics over the rows that show their cells, and the weights of these rows."""
 
 
 def _moments_of(model: Model[E], data: Dataset) -> DataMoments:
@@ -93,40 +93,40 @@ def _moments_of(model: Model[E], data: Dataset) -> DataMoments:
     if isinstance(family, _KnowsPresentSums):
         sums, weights = family.present_sums(data.states, ~data.missing, data.weights)
     elif isinstance(family, DiscreteFamily) and not family.variables.real:
-        shares = checked_weights(data.weights, len(data.states))
-        sums, weights = _present_sums(family, data.states, ~data.missing, shares)
+        weights = checked_weights(data.weights, len(data.states))
+        sums, weights = _present_sums(family, data.states, ~data.missing, weights)
     else:  # values that cannot be listed
         return DataMoments(*np.full((2, model.theta.size), np.nan))
     return DataMoments(np.divide(sums, weights, out=np.full(sums.size, np.nan), where=weights > 0), weights * total)
 
 
-def _present_sums(family: DiscreteFamily, codes: States, present: Mask, shares: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of the statistics over the rows that show their cells, and the shares of these rows.
+def _present_sums(family: DiscreteFamily, codes: States, present: Mask, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of the statistics over the rows that show their cells, and the weights of these rows.
 
-    They come from the tables of what the rows show of each factor; the share of a parameter of several factors is the
-    mean of theirs.
+    They come from the tables of what the rows show of each factor; the fraction of a parameter of several factors is
+    the mean of theirs.
     """
     sizes = np.array(family.variables.sizes)
 
-    def shown(nodes: tuple[int, ...]) -> Floats:
+    def counts_of(nodes: tuple[int, ...]) -> Floats:
         rows, shape = present[:, nodes].all(axis=1), sizes[list(nodes)]
-        places = np.ravel_multi_index(tuple(codes[rows][:, nodes].T.astype(np.intp)), tuple(shape))
-        counts = np.bincount(places, shares[rows], minlength=shape.prod())
+        indices = np.ravel_multi_index(tuple(codes[rows][:, nodes].T.astype(np.intp)), tuple(shape))
+        counts = np.bincount(indices, weights[rows], minlength=shape.prod())
         return np.asarray(counts, dtype=np.float64).reshape(shape)
 
-    def uneven(nodes: tuple[int, ...], share: float = 1.0) -> Floats:
+    def uneven(nodes: tuple[int, ...], fraction: float = 1.0) -> Floats:
         # geometric: over an even or a linear one a product of centred scores has mean zero
         shape = sizes[list(nodes)]
-        table: Floats = share * _normalised(np.exp(np.linspace(0.0, len(nodes), shape.prod()))).reshape(shape)
+        table: Floats = fraction * _normalised(np.exp(np.linspace(0.0, len(nodes), shape.prod()))).reshape(shape)
         return table
 
-    means = family.statistics_from(lambda nodes: _normalised(shown(nodes)))
-    parts = family.statistics_from(lambda nodes: uneven(nodes, float(shown(nodes).sum())))
-    whole = family.statistics_from(uneven)
-    share = np.divide(parts, whole, out=np.zeros_like(whole), where=whole != 0)
-    return means * share, share
+    means = family.statistics_from(lambda nodes: _normalised(counts_of(nodes)))
+    parts = family.statistics_from(lambda nodes: uneven(nodes, float(counts_of(nodes).sum())))
+    complete = family.statistics_from(uneven)
+    fraction = np.divide(parts, complete, out=np.zeros_like(complete), where=complete != 0)
+    return means * fraction, fraction
 
 
 def _normalised(table: Floats) -> Floats:
-    """Return shares as probabilities; zeros where there are none."""
+    """Return weights as probabilities; zeros where there are none."""
     return table / (table.sum() or 1.0)

@@ -118,7 +118,7 @@ class LogPartitionInterval(Shown):
                 f"the reverse estimate of log Z is {-gap:.3g} below the forward one, so the reverse run did not start "
                 "at the model's distribution, and log Z may be above both"
             )
-        # a gap of rounding errors is none, whatever their ratio
+        # a gap of rounding errors does not count, at any ratio
         if abs(gap) > MAX_ERRORS_APART * error + 1e-8:
             return (
                 f"the forward and reverse estimates of log Z are {gap:.3g} apart, with a standard error of {error:.2g}"
@@ -209,10 +209,10 @@ def log_partition_interval(
     model : Model or Path
         The distribution, which is reached from independent variables; or another path to it.
     samples : str, array-like or Dataset, default "tempering"
-        Where the way back starts: ``"tempering"`` (tempered chains, whose own estimate of log Z is then part of the
+        The start of the way back: ``"tempering"`` (tempered chains, whose own estimate of log Z is then part of the
         interval; where the methods do not agree all runs once more, four times as long), ``"gibbs"`` (chains from
         random states), ``"exact"`` (draws by exact inference, to judge the method), states drawn from the model, or
-        data. Data stands for the model as far as the model fits it.
+        data, which represents the model as far as the model fits it.
     annealing : Annealing, optional
         Walkers and places; by default 100 walkers and 10,000 places. Tempered chains do about half the work of one
         way of it.

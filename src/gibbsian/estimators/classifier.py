@@ -220,7 +220,7 @@ class _Numbers(NamedTuple):
         rng = as_generator(asked.random_state)
         family = ConditionalFamily.of(n_inputs, outputs, BinaryUnits(asked.n_hidden))
         data = Dataset.of_states(np.hstack([X, labels.codes]), "real", sample_weight=weights)
-        start = Model(family, family.scattered(data, rng))
+        start = Model(family, family.random_init(data, rng))
         l2 = one_over(data) if asked.l2 == "auto" else asked.l2
         learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=asked.temperature**2 * l2)
         result = run(learner, start, data, rng, max_iter=asked.max_iter, tol=asked.tol)

@@ -15,7 +15,7 @@ from gibbsian.learning import EM, FitResult, Learner
 from gibbsian.learning.base import LearnerState
 from gibbsian.learning.stages import Restarts
 from gibbsian.learning.winner_take_all import SCHEDULE, UnitsProgress, WinnerTakeAll
-from gibbsian.models.file_parts import refuse
+from gibbsian.models.file_parts import reject
 from gibbsian.models.mixtures.gaussian import KMeansFamily
 from gibbsian.rng import as_pcg64, generator_words
 from gibbsian.settings import choice, declared, flag, number, whole
@@ -152,7 +152,7 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
     def _resume(self, carried: dict[str, np.ndarray]) -> None:
         wins, cells = carried["wins"], carried["cells"]
         if (*wins.shape, *cells.shape) != (self.n_components, *self.means_.shape):
-            refuse("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
+            reject("carry", f"has shapes {wins.shape} and {cells.shape}, but there are {self.means_.shape} means")
         stream = generator_words(as_pcg64(self._rng()))
         self._state = LearnerState(None, UnitsProgress(self.model_.theta, wins, cells, 0, stream))
 

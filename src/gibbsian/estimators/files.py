@@ -11,7 +11,7 @@ from gibbsian.errors import FileFormatError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reading import ReadsTables
 from gibbsian.learning.result import FitResult, HeldOut
-from gibbsian.models.file_parts import refuse
+from gibbsian.models.file_parts import reject
 from gibbsian.registry import check_settings
 from gibbsian.settings import check
 from gibbsian.startup import check_is_fitted
@@ -127,6 +127,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     with reading(path):
         if stored.coding is None:
-            refuse("coding", "is none, but an estimator has one")
+            reject("coding", "is none, but an estimator has one")
         estimator: Any = ESTIMATORS.factory(stored.estimator)
         return estimator.from_stored(stored)

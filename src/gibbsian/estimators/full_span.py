@@ -273,7 +273,7 @@ class FullSpan(SpanQuestions):
         return {
             "variables": self.model_.n_variables,
             "functions": self.model_.theta.size,
-            "variables in the largest": int(max(self.model_.family.orders, default=0)),
+            "variables in the largest": int(self.model_.family.scopes.sizes.max(initial=0)),
             **{name: value for name, value in costs.items() if np.isfinite(value)},
         }
 

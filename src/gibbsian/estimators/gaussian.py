@@ -20,7 +20,7 @@ from gibbsian.learning import FitResult, Learner, as_learner
 from gibbsian.learning.objectives.gaussian import GaussianModel, moments_of
 from gibbsian.learning.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.base import Model
-from gibbsian.models.families.gaussian import GaussianFamily
+from gibbsian.models.families.gaussian import GaussianFamily, partial_correlations
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import pandas
 
@@ -76,7 +76,7 @@ class GaussianMachine(NumberTables, Estimator):
         family = GaussianFamily(as_graph(self.graph, data.names), *column_units(data))
         closed = isinstance(self._asked, str) and self._asked == "mle" and family.graph.is_complete
         if not closed or self.l1 or self._l2 or data.has_missing:
-            return Model(family, family.independent())
+            return Model(family, family.theta_of(np.eye(data.n_variables), np.zeros(data.n_variables)))
         moments = moments_of(family, data)
         require_full_rank(data, moments.covariance)
         precision = np.asarray(np.linalg.inv(moments.covariance), np.float64)
@@ -92,7 +92,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         model: Any = result.model
-        if model.family.solution(model.theta) is None:
+        if not np.isfinite(model.family.log_partition(model.theta)):
             raise DataError(IMPROPER.reason, IMPROPER.hint)
         return replace(result, moments=self._moments(model, data))
 
@@ -140,12 +140,12 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def mean_(self) -> Any:
         """The mean of each column."""
-        return pandas.Series(self.model_.family.mean(self.model_.theta), list(self.names_), name="mean")
+        return pandas.Series(self.model_.family.moments(self.model_.theta)[0], list(self.names_), name="mean")
 
     @property
     def covariance_(self) -> Any:
         """The covariance of the columns."""
-        return self._matrix(self.model_.family.covariance(self.model_.theta))
+        return self._matrix(self.model_.family.moments(self.model_.theta)[1])
 
     @property
     def precision_(self) -> Any:
@@ -156,7 +156,7 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def partial_correlations_(self) -> Any:
         """The correlation of each pair given all other columns."""
-        return self._matrix(self.model_.family.partial_correlations(self.model_.theta))
+        return self._matrix(partial_correlations(self.model_.family.precision(self.model_.theta)))
 
     def _matrix(self, values: np.ndarray) -> Any:
         return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))

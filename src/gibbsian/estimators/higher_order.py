@@ -69,7 +69,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
             larger = (clique for clique in as_graph(self.graph, data.names).cliques(self.order) if len(clique) > 1)
             cliques = Scopes.sorted([*listed, *larger], n)
         elif self.cliques is None:
-            family = ProductsFamily.of_order(n, min(self.order, n), data.variables)
+            family = ProductsFamily(Scopes.of_order(n, min(self.order, n)), data.variables)
             if self.bias:
                 return Model.zeros(family)
             cliques = Scopes((clique for clique in family.scopes if len(clique) > 1), n)

@@ -26,6 +26,7 @@ from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learning import EM, FitResult, Learner, as_learner
 from gibbsian.learning.bound_mixtures import FAR_APART, PLACINGS, bound
 from gibbsian.learning.stages import Annealed, Restarts
+from gibbsian.models.base import Model
 from gibbsian.models.mixtures.base import require_all_cells
 from gibbsian.models.mixtures.gaussian import GaussianMixtureFamily
 from gibbsian.models.mixtures.von_mises_fisher import (
@@ -90,7 +91,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
         family = self._family(data)
         if not self._is_given:
-            return family.unfitted()
+            return Model.zeros(family)
         rows = bound(family, data, hard=False)
         return rows.reported(rows.from_means(self._means_given(data)))
 

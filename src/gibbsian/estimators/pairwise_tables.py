@@ -47,7 +47,10 @@ class PairwiseTables(ShowsParameters):
     def statistics(self) -> dict[str, object]:
         """Return the names of the columns (where there are biases) and of the pairs that interact."""
         names = np.array(self.variable_names_, dtype=object)
-        return {"means": pandas.DataFrame({"column": names[: self.model_.family.n_biases]}), "pairs": self._pairs}
+        return {
+            "means": pandas.DataFrame({"column": names[: self.model_.family.layout.n_biases]}),
+            "pairs": self._pairs,
+        }
 
     @property
     def _pairs(self) -> Any:

@@ -17,7 +17,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models.base import Model
-from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.families.tables import TablesFamily, coupling_norms
 from gibbsian.resources import require_memory
 from gibbsian.settings import declared, free, positional
 from gibbsian.startup import check_is_fitted, pandas
@@ -105,7 +105,7 @@ class PottsMachine(Machine):
 
     def _norms(self, apc: bool) -> np.ndarray:
         model = self.reported_model
-        return model.family.coupling_norms(model.theta, apc)
+        return coupling_norms(model, apc)
 
     @property
     def biases_(self) -> Any:

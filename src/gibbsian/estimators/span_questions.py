@@ -13,6 +13,7 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import shorten
 from gibbsian.estimators.queries import Variables
 from gibbsian.learning import FitResult, Trace
+from gibbsian.models.families.full_span import as_products, without_hidden
 from gibbsian.startup import _check_feature_names_in, available_if, check_is_fitted
 
 # What provenance says of a fit to all columns, and not of the model of some given others.
@@ -91,8 +92,7 @@ class SpanQuestions(Estimator):
                     f"column {name!r} has {q} value{'s' * (q != 1)}, and only two-valued columns have spins",
                     "fit without it, or keep the full-span model",
                 )
-        visible = self.model_.family.without_hidden(self.model_.theta)
-        model = visible.family.to_products(visible.theta)
+        model = as_products(without_hidden(self.model_))
         coding = CategoryCoding(tuple(map(tuple, self._column_labels)), SPIN)
         story = {**self.result_.provenance, "converted_from": "full-span"}
         result = FitResult(model, Trace(), self.result_.converged, self.result_.reason, story, penalised=True)

@@ -52,9 +52,9 @@ def basis_table(
     family, data_means = model.family, np.full(len(means), np.nan) if data_means is None else data_means
     table = pandas.DataFrame(
         {
-            "variables": [tuple(names[i] for i in support) for support in family.supports],
+            "variables": [tuple(names[i] for i in support) for support in family.basis.supports(family.functions)],
             "function": function_texts(family.basis, family.functions, names, labels),
-            "order": family.orders,
+            "order": family.basis.orders(family.functions),
             "theta": model.theta,
             "dual": means,
             "data_dual": data_means,

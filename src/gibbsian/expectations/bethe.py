@@ -123,7 +123,7 @@ class _SpinMessages:
         alike, unlike = couplings + _log_cosh(first + second), -couplings + _log_cosh(first - second)
         nodes = _log_cosh(fields)
         pairs = np.logaddexp(alike, unlike) - nodes[graph.edges].sum(axis=1)
-        statistics = self.family.statistics_of_spins(np.tanh(fields), np.tanh((alike - unlike) / 2))
+        statistics = self.family.layout.statistics_of_spins(np.tanh(fields), np.tanh((alike - unlike) / 2))
         return _Beliefs(statistics, constant + float(nodes.sum() + pairs.sum()), messages, *ended)
 
 

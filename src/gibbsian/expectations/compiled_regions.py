@@ -37,7 +37,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import Array, Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.products import ProductsFamily
-from gibbsian.models.scopes import spread_over_edges
+from gibbsian.models.scopes import sum_over_edges
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
@@ -122,7 +122,7 @@ class PairwisePlan(_CompiledPlan):
     @classmethod
     def of(cls, model: Model[PairwiseFamily], rule: RegionRule) -> Self:
         """Choose the regions."""
-        graph, n_biases = model.family.graph, model.family.n_biases
+        graph, n_biases = model.family.graph, model.family.layout.n_biases
         if isinstance(rule, Neighbourhood):
             return cls(graph, rule, model.theta.size, tied=False)
         strengths = np.abs(model.parts.couplings)
@@ -135,7 +135,7 @@ class PairwisePlan(_CompiledPlan):
         if not isinstance(self.rule, ForestAround) and (twins := twin("spatial")) is not None:
             return self._on_device(model, samples, twins)
         node_kernel, pair_kernel = self._kernels()
-        n_biases = model.family.n_biases
+        n_biases = model.family.layout.n_biases
         parts = [Part(pair_kernel, slice(n_biases, model.theta.size))]
         if n_biases:
             parts.insert(0, Part(node_kernel, slice(0, n_biases)))
@@ -143,7 +143,7 @@ class PairwisePlan(_CompiledPlan):
 
     def _on_device(self, model: Model[PairwiseFamily], samples: Samples, twins: Any) -> Estimate:
         """Return what `statistics` returns where regions are targets, alone or with independent neighbours."""
-        sums, n_biases = samples.running_sums(model.theta.size), model.family.n_biases
+        sums, n_biases = samples.running_sums(model.theta.size), model.family.layout.n_biases
         graph, fields, couplings, _ = model.family.ising(model.theta)
         ((_, shares),) = samples.blocks(samples.n_samples)
         there = twins.Spins(
@@ -239,7 +239,7 @@ class CliquePlan(_CompiledPlan):
         graph, scopes = model.family.graph, model.family.scopes
         starts, members, tied = np.zeros(len(scopes) + 1, np.int64), np.empty(0, np.int64), False
         if isinstance(rule, IndependentNeighbours):
-            strengths = spread_over_edges(graph, scopes, model.family.log_odds(model.theta) / 2)
+            strengths = sum_over_edges(graph, scopes, model.family.log_odds(model.theta) / 2)
             starts, members, tied = independent_sets(graph, *scopes.csr, strengths)
         return cls(graph, rule, model.theta.size, tied, starts, members)
 

@@ -19,7 +19,7 @@ from gibbsian.graphs import Graph
 from gibbsian.inference.planar.kasteleyn import is_planar
 from gibbsian.models.base import Array, DiscreteFamily
 from gibbsian.models.factors import FactorGraph
-from gibbsian.models.scopes import spread_over_edges
+from gibbsian.models.scopes import sum_over_edges
 from gibbsian.resources import row_blocks
 from gibbsian.settings import check_whole_number
 
@@ -278,7 +278,7 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
 def edge_strengths(family: DiscreteFamily, factors: FactorGraph) -> Array:
     """Return the strength of the interaction along each edge: half the range of the log-weights, ``|w|`` of spins."""
     half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors.factors])
-    return spread_over_edges(family.graph, [factor.nodes for factor in factors.factors], half_ranges)
+    return sum_over_edges(family.graph, [factor.nodes for factor in factors.factors], half_ranges)
 
 
 def independent_sets(graph: Graph, pointers: Array, nodes: Array, strengths: Array) -> tuple[Array, Array, bool]:

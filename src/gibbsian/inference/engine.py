@@ -347,7 +347,7 @@ def conditional(
 
 
 def check_nodes(nodes: Iterable[int], n_variables: int) -> Integers:
-    """Return `nodes` as an array; refuse numbers that are no variables, and repeated ones."""
+    """Return `nodes` as an array; refuse numbers outside the range, and repeated ones."""
     given = list(nodes)
     for node in given:
         if not isinstance(node, int | np.integer) or not 0 <= node < n_variables:

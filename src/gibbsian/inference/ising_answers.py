@@ -44,7 +44,7 @@ class IsingAnswers(ExactAnswers):
     @cached_property
     def moments(self) -> Floats:
         """The expected sufficient statistics, in the layout of theta."""
-        return self.engine.family.statistics_of_spins(self.spin_means, self.edge_products)
+        return self.engine.family.layout.statistics_of_spins(self.spin_means, self.edge_products)
 
     @cached_property
     def means(self) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,10 +30,21 @@ ROWS_AT_ONCE = 4096
 # Seconds for one parameter and one enumerated state of a row.
 PARAMETER_SECONDS = 2e-9
 
-P = TypeVar("P")
+
+class PartsOfRows(Protocol):
+    """The parameters of a hidden layer and of the shown ones below it, in which hidden units are independent."""
+
+    def upward(self) -> tuple[Floats, Floats]:
+        """Return the biases of the hidden units, and the weights from the shown ones."""
+
+    def linear_form(self, v: Floats) -> tuple[Floats, Floats]:
+        """Return what of each row's log-weight is linear in the last shown layer, and its derivative by each value."""
+
+    def gather(self, v: Floats, present: Floats, hidden: Floats, products: Floats) -> Floats:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
 
 
-class LayersOfRows(Protocol[P]):
+class LayersOfRows(Protocol):
     """A family of layers: rows show all but the last one, whose units are independent given the others."""
 
     @property
@@ -41,27 +52,14 @@ class LayersOfRows(Protocol[P]):
         """All layers."""
 
     @property
-    def shown(self) -> tuple[Units, ...]:
-        """All layers but the last one."""
-
-    @property
     def n_parameters(self) -> int:
         """Number of parameters."""
 
-    def split(self, theta: Floats) -> P:
+    def split(self, theta: Floats) -> PartsOfRows:
         """Return named views of theta."""
 
     def log_evidence(self, theta: Floats, v: Floats) -> Floats:
         """Return the log-weight of complete rows of values, the hidden units summed out."""
-
-    def upward(self, parts: P) -> tuple[Floats, Floats]:
-        """Return the biases of the hidden units, and the weights from the shown ones."""
-
-    def slopes(self, parts: P, v: Floats) -> tuple[Floats, Floats]:
-        """Return the log-weight of each row without hidden units, and its derivative by each shown value."""
-
-    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
-        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
 
 
 class _Sums(NamedTuple):
@@ -69,13 +67,13 @@ class _Sums(NamedTuple):
 
     values: Floats
     evidence: Floats
-    shown: Floats
+    present: Floats
     hidden: Floats
     products: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class LayerRows(Generic[P]):
+class LayerRows:
     """Rows of a machine with two layers that have the same missing cells (see `Posterior`).
 
     Parameters
@@ -88,14 +86,15 @@ class LayerRows(Generic[P]):
         Mask of the missing cells, which are in the last shown layer.
     """
 
-    family: LayersOfRows[P]
+    family: LayersOfRows
     x: States
     cells: Mask
 
     @cached_property
     def _layers(self) -> list[tuple[Units, Slice]]:
         """The shown layers, and their units."""
-        return list(zip(self.family.shown, spans(layer.n_units for layer in self.family.shown), strict=True))
+        below = self.family.layers[:-1]
+        return list(zip(below, spans(layer.n_units for layer in below), strict=True))
 
     @cached_property
     def _missing(self) -> Mask:
@@ -154,14 +153,16 @@ class LayerRows(Generic[P]):
     def expect(self, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return each row's log-evidence, and the weighted sum of their expected statistics."""
         evidence, statistics = np.empty(len(self.x)), np.zeros(self.family.n_parameters)
+        parts = self.family.split(theta)
         for block, sums in self._sums(theta, weights):
             evidence[block] = sums.evidence
-            statistics += self.family.gathered(sums.values, sums.shown, sums.hidden.sum(axis=0), sums.products)
+            statistics += parts.gather(sums.values, sums.present, sums.hidden.sum(axis=0), sums.products)
         return evidence, statistics
 
     def cell_probabilities(self, theta: Floats) -> Floats:
         """Return the probabilities of the values of all units, in the columns of the layers; means of real units."""
-        means = np.vstack([np.hstack([sums.shown, sums.hidden]) for _, sums in self._sums(theta, np.ones(len(self.x)))])
+        blocks = self._sums(theta, np.ones(len(self.x)))
+        means = np.vstack([np.hstack([sums.present, sums.hidden]) for _, sums in blocks])
         spins = np.concatenate([np.full(layer.width, layer.kind == "spin") for layer in self.family.layers])
         return np.where(spins, 0.5 * (1.0 + means), means)
 
@@ -169,7 +170,7 @@ class LayerRows(Generic[P]):
         sums_of = partial(self._sums_of, self.family.split(theta), weights)
         return zip(self._blocks, map_in_order(sums_of, self._blocks), strict=True)
 
-    def _sums_of(self, parts: P, weights: Floats, block: Slice) -> _Sums:
+    def _sums_of(self, parts: PartsOfRows, weights: Floats, block: Slice) -> _Sums:
         values, summed_out = self._values[block], self._sides[1]
         logs, fields = self._log_weights(parts, values)
         evidence = np.logaddexp.reduce(logs, axis=1)
@@ -178,13 +179,14 @@ class LayerRows(Generic[P]):
         filled, hidden, joint = posterior @ self._states, means.sum(axis=1), self._states.T @ means.sum(axis=0)
         if self._over_hidden:
             filled, hidden, joint = hidden, filled, joint.T
-        shown, products = values * weights[block, None], values.T @ hidden
-        shown[:, self._missing], products[self._missing] = filled, joint
-        return _Sums(values, evidence, shown, hidden, products)
+        present, products = values * weights[block, None], values.T @ hidden
+        present[:, self._missing], products[self._missing] = filled, joint
+        return _Sums(values, evidence, present, hidden, products)
 
-    def _log_weights(self, parts: P, values: Floats) -> tuple[Floats, Floats]:
+    def _log_weights(self, parts: PartsOfRows, values: Floats) -> tuple[Floats, Floats]:
         """Return the log-weights of rows and enumerated states, and the fields of the units that are summed out."""
-        (biases, weights), (constants, slopes) = self.family.upward(parts), self.family.slopes(parts, values)
+        (biases, weights), (constants, slopes), last = parts.upward(), parts.linear_form(values), self._layers[-1][0]
+        constants = constants + last.log_measure(values[:, values.shape[1] - last.width :])
         summed_out, shape = self._sides[1], (len(values), len(self._states))
         # fields of the enumerated units from the row, of the others from the row, and couplings of both
         given, fields, couplings = slopes[:, self._missing], values @ weights + biases, weights[self._missing]
@@ -197,12 +199,12 @@ class LayerRows(Generic[P]):
 
 
 @POSTERIORS.register("layered")
-def split_layers(family: LayersOfRows[P], x: States, missing: Mask | None) -> Split:
+def split_layers(family: LayersOfRows, x: States, missing: Mask | None) -> Split:
     """Bind the rows whose missing units, or whose hidden units, have few states; refuse missing real cells."""
-    assert len(family.layers) == len(family.shown) + 1  # deep machines have bounds alone
-    mask: Mask = np.zeros(x.shape, bool) if missing is None else missing
-    units, last = spans(layer.n_units for layer in family.shown), family.shown[-1]
-    if any(layer.variables.real and mask[:, at].any() for layer, at in zip(family.shown, units, strict=True)):
+    below, mask = family.layers[:-1], np.zeros(x.shape, bool) if missing is None else missing
+    units, last = spans(layer.n_units for layer in below), below[-1]
+    assert units[-1].stop == x.shape[1]  # deep machines have bounds alone
+    if any(layer.variables.real and mask[:, at].any() for layer, at in zip(below, units, strict=True)):
         raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
     light, complete = np.ones(len(x), bool), ~mask.any(axis=1)
     if not last.variables.real and count_states(family.layers[-1:]) > MAX_STATES:

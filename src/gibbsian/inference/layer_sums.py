@@ -17,7 +17,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.inference.engine import ENGINES, Cost, Engine, ExactAnswers, check_n_samples
 from gibbsian.inference.log_tables import invert
 from gibbsian.models.base import Family, Layered, keeps
-from gibbsian.models.layers.units import codes_of, count_states
+from gibbsian.models.layers.units import codes_of, count_states, states_of_side
 from gibbsian.resources import row_blocks
 
 if TYPE_CHECKING:  # the price of every model is computed here, and few have layers
@@ -156,7 +156,7 @@ class LayerSumAnswers(ExactAnswers):
 
     @cached_property
     def _parts(self) -> StackParts:
-        return self.engine.stack.split(self.engine.family.top_theta(self.theta))
+        return self.engine.stack.split(self.theta[self.theta.size - self.engine.stack.n_parameters :])
 
     @cached_property
     def _compiled(self) -> TwoValuedTable | None:
@@ -173,7 +173,7 @@ class LayerSumAnswers(ExactAnswers):
             return self._compiled.log_weights()
         stack, side = self.engine.stack, self.engine.side
         blocks = row_blocks(int(_count(stack, side)), _width(stack, 1 - side))
-        states = (stack.states_of_side(side, block.start, block.stop) for block in blocks)
+        states = (states_of_side(stack.layers, side, block.start, block.stop) for block in blocks)
         return np.concatenate([stack.log_weights_of_side(self._parts, side, values) for values in states])
 
     @cached_property
@@ -205,8 +205,8 @@ class LayerSumAnswers(ExactAnswers):
         stack, side = self.engine.stack, self.engine.side
         total: Floats = np.zeros(stack.n_parameters)
         for block in row_blocks(self.log_weights.size, _width(stack, 1 - side)):
-            states = stack.states_of_side(side, block.start, block.stop)
-            total += stack.sums_of(stack.means_of_side(self._parts, 1 - side, states), weights[block])
+            states = states_of_side(stack.layers, side, block.start, block.stop)
+            total += stack.statistics_of(stack.means_of_side(self._parts, 1 - side, states), weights[block])
         return total
 
     # -- draws --------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class LayerSumAnswers(ExactAnswers):
         n_samples, stack, side = check_n_samples(n_samples), self.engine.stack, self.engine.side
         drawn = invert(np.cumsum(self.probabilities()), rng.random(n_samples))
         distinct, row_of = np.unique(drawn, return_inverse=True)
-        states = [stack.states_of_side(side, index, index + 1)[side::2] for index in distinct.tolist()]
+        states = [states_of_side(stack.layers, side, index, index + 1)[side::2] for index in distinct.tolist()]
         none = [np.empty((0, stack.layers[index].width)) for index in stack.sides[side]]
         values = [np.concatenate(parts)[row_of] for parts in zip(none, *states, strict=True)]
         layers = stack.draw_side(self._parts, 1 - side, stack.spread_side(side, values), rng)

@@ -75,7 +75,7 @@ class TwoValuedTable:
     @classmethod
     def of(cls, stack: StackFamily, parts: StackParts, side: int) -> TwoValuedTable:
         """Return the table of a machine with units of one kind on each side; the layers of a side are concatenated."""
-        tilts, biases = (np.concatenate([parts.biases[at] for at in stack.sides[own]]) for own in (side, 1 - side))
+        tilts, biases = (np.concatenate([parts.biases[at] for at in stack.sides[k]]) for k in (side, 1 - side))
         weights: Floats = np.zeros((len(tilts), len(biases)))
         for matrix, (rows, columns, is_lower) in zip(parts.weights, _blocks(stack, side), strict=True):
             weights[rows, columns] = matrix if is_lower else matrix.T
@@ -215,8 +215,8 @@ def _blocks(stack: StackFamily, side: int) -> Iterator[tuple[Slice, Slice, bool]
     """Yield the columns of each two neighbours, on the side and on the other, and whether the first is the lower."""
     columns = _columns(stack)
     for lower in range(len(stack.layers) - 1):
-        own, other = (lower, lower + 1) if lower % 2 == side else (lower + 1, lower)
-        yield columns[side][own // 2], columns[1 - side][other // 2], own == lower
+        inner, other = (lower, lower + 1) if lower % 2 == side else (lower + 1, lower)
+        yield columns[side][inner // 2], columns[1 - side][other // 2], inner == lower
 
 
 def _group_ends(small: _FieldTables) -> Integers:

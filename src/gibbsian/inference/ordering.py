@@ -1,13 +1,14 @@
 """Orders of elimination of the variables of a graph, and the trees of tables that follow from them.
 
-A plan depends on the graph alone, so engines keep it.
+A plan depends on the graph alone, so engines keep it, and the last few are cached by the graph's edges: all fits on one
+graph share them.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -65,6 +66,7 @@ class EliminationPlan:
         return int(self.tables[-1])
 
 
+@lru_cache(maxsize=8)
 def plan_elimination(graph: Graph, cardinalities: tuple[int, ...] | None = None) -> EliminationPlan | None:
     """Return the cheapest plan among a few orders, or None when all have a separator above `MAX_WIDTH`.
 

@@ -115,7 +115,7 @@ def _joined(
         if not keeps(family, DiscreteFamily):
             row, n_hidden = int(np.flatnonzero(row_of == heavy[0])[0]), len(family.variables) - x.shape[1]
             cells = int(missing[heavy[0]].sum())
-            reason = f"row {row} lacks {cells} cells, too many to sum over beside {n_hidden} hidden units"
+            reason = f"row {row} lacks {cells} cells, too many to sum over besides {n_hidden} hidden units"
             raise TooExpensiveError(reason, "leave the row out, or fill its cells first (impute samples them)")
         parts.append((heavy, OneByOne(family, x[heavy], missing[heavy], max_seconds)))
     return parts[0][1] if len(parts) == 1 else InParts(parts)

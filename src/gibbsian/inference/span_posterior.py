@@ -73,7 +73,7 @@ class SpanRows(EnumeratedRows):
         The log-weights are of shape (n_rows, n_completions), with completions in lexicographic order.
         """
         family, table = self.family, self.table
-        if table is None and family.table_pays(len(self.x)):
+        if table is None and family.basis.table_pays(len(self.x), family.n_parameters):
             table = family.log_weight_table(theta)
         for rows, cells in patterns_of(self.x, self.missing):
             given, free = np.flatnonzero(~cells), np.flatnonzero(cells)

@@ -30,10 +30,10 @@ from gibbsian.models.mixtures.base import (
     class_warning,
     class_weights,
     empty_classes,
-    log_shares,
+    log_class_weights,
 )
 from gibbsian.models.mixtures.categorical import one_hot
-from gibbsian.models.mixtures.of_models import MixtureOfFamily
+from gibbsian.models.mixtures.of_models import MixtureOfFamily, mixture_of
 from gibbsian.resources import PLAIN_PRODUCT, row_blocks
 from gibbsian.settings import choice
 
@@ -388,7 +388,7 @@ class BoundModels:
             points = self._points()
             labels = nearest(points, starting_points(points, weights, k, rng, placing))
         shares = ((1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k).T * weights
-        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), self.family.unfitted())
+        return replace(self, away=None).m_step(Shared(0.0, _mass_of(shares), shares), Model.zeros(self.family))
 
     def _points(self) -> Any:
         """Rows as points: numbers from their mean, labels one-hot."""
@@ -413,7 +413,7 @@ class BoundModels:
             self.components.log_densities(one, float(log_z), self.table)
             for one, log_z in zip(models, parts.log_partitions, strict=True)
         ]
-        shares = np.ascontiguousarray((np.column_stack(scores) + log_shares(parts.weights)).T, dtype=np.float64)
+        shares = np.ascontiguousarray((np.column_stack(scores) + log_class_weights(parts.weights)).T, dtype=np.float64)
         energy = (hard_assignment if self.hard else soft_assignment)(shares, self.rows.weights)
         return Shared(float(energy), _mass_of(shares), shares)
 
@@ -425,7 +425,7 @@ class BoundModels:
         empty = empty_classes(mass) & bool(old)
         found = [old[a] if empty[a] else self._fitted(model, a, shared) for a in range(len(mass))]
         models, log_partitions = zip(*found, strict=True)
-        return family.of(models, class_weights(mass), np.array(log_partitions))
+        return mixture_of(family, models, class_weights(mass), np.array(log_partitions))
 
     def _fitted(self, model: Model[Any], a: int, shared: Shared) -> tuple[Any, float]:
         """Return the model of a class, fitted to its rows, and log Z."""

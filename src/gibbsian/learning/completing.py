@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
@@ -55,11 +55,11 @@ class AllCompletions:
     """
 
     rows: Dataset
-    whole: Floats
-    open_states: Floats
+    whole: Integers
+    open_states: Integers
     listed: Completions
     weights: Floats
-    place: Floats
+    place: Integers
 
     @classmethod
     def of(cls, data: Dataset) -> AllCompletions:
@@ -70,7 +70,7 @@ class AllCompletions:
         listed = enumerate_completions(data.variables, data.states[open_states], missing)
         states = np.concatenate([data.states[whole], listed.states])
         first, place = distinct(states, data.coding.domain)
-        fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
+        fixed = np.asarray(np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first)), np.float64)
         weights = data.weights[open_states][listed.row]
         return cls(_rows_like(data, states[first], fixed), whole, open_states, listed, weights, place)
 
@@ -113,7 +113,7 @@ def all_completions(data: Dataset) -> Any:
     return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
 
 
-def _rows_like(data: Dataset, states: Floats, weights: Floats) -> Dataset:
+def _rows_like(data: Dataset, states: States, weights: Floats) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
     )
@@ -128,12 +128,12 @@ def _n_completions(data: Dataset) -> float:
     return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
-def never_shown(data: Rows) -> Floats:
+def never_shown(data: Rows) -> Mask:
     """Which columns no row shows."""
     return data.reduce(_n_shown) == 0
 
 
-def _n_shown(data: Dataset) -> Floats:
+def _n_shown(data: Dataset) -> Integers:
     """Count the states with a weight that show each column."""
     used = np.flatnonzero(data.weights > 0)
     return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)

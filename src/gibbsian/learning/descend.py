@@ -8,21 +8,22 @@ and Ruppert), which is what is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gibbsian.arrays import Floats, Tensor
 from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
-from gibbsian.data.rows import Rows
+from gibbsian.data.rows import Minibatches, Rows
 from gibbsian.errors import ArgumentError, CodingError, DataError, TooExpensiveError
 from gibbsian.expectations import PersistentChains, Sampled
 from gibbsian.expectations.imputation import present_means, shrunk_means
 from gibbsian.expectations.per_call import bind_expectation, completed_rows
+from gibbsian.expectations.sources import ChainsState
 from gibbsian.learning.averaging import PATIENCE, PolyakMean
 from gibbsian.learning.base import Fit
 from gibbsian.learning.completing import (
@@ -32,13 +33,17 @@ from gibbsian.learning.completing import (
     as_completing,
     require_shown,
 )
-from gibbsian.learning.gradients import CompletedObjective, GradientEstimator, ObjectiveGradient, SampledCompletions
+from gibbsian.learning.gradients import (
+    CompletedObjective,
+    GradientEstimator,
+    ObjectiveGradient,
+    SampledCompletions,
+)
 from gibbsian.learning.objectives import OBJECTIVES, Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.learning.objectives.base import for_model
 from gibbsian.learning.objectives.centring import LinearMap
 from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import (
-    LBFGS,
     Adam,
     Ascent,
     Converged,
@@ -52,10 +57,13 @@ from gibbsian.learning.optimizers import (
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
 from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
-from gibbsian.models.base import ClosedForm, Family, Model, keeps
+from gibbsian.models.base import ClosedForm, DiscreteFamily, Layered, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
+
+M = TypeVar("M")
+S = TypeVar("S")
 
 COMPLETIONS = (
     "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
@@ -92,6 +100,16 @@ OF_DATA_ERROR = 0.5
 
 
 # -- all rows in a step -----------------------------------------------------------------------------------------------
+class Lift(Protocol):
+    """Takes the vectors of a state to a device and back."""
+
+    def up(self, state: OptimizerState) -> OptimizerState:
+        """Return the state with tensors."""
+
+    def down(self, state: OptimizerState) -> OptimizerState:
+        """Return the state with arrays."""
+
+
 @dataclass(frozen=True, eq=False)
 class Minimisation:
     """A function of theta, and what minimises it: by theta itself, or by parameters about the mean of the data.
@@ -100,7 +118,7 @@ class Minimisation:
     """
 
     function: Function
-    optimizer: Optimizer
+    optimizer: Optimizer[OptimizerState]
     l1: Floats
     centring: LinearMap | None = None
     preconditioner: Preconditioner | None = None
@@ -125,15 +143,20 @@ class Minimisation:
         return state if after is inside else lift.down(after), info
 
     @cached_property
-    def _there(self) -> tuple[Minimisation, Any] | None:
+    def _there(self) -> tuple[Minimisation, Lift] | None:
         """The same for tensors, where function and optimiser take them, and what takes states up and down."""
-        twins = twin("vectors")
-        if twins is None or not all(getattr(part, "takes_tensors", False) for part in (self.function, self.optimizer)):
+        twins, optimizer = twin("vectors"), self.optimizer
+        if twins is None or not (optimizer.takes_tensors and getattr(self.function, "takes_tensors", False)):
             return None
-        twins.require_memory(self.l1.size, self.optimizer.n_vectors, getattr(self.centring, "inner", None) is not None)
-        parts = (self.centring, self.preconditioner)
-        centring, preconditioner = (None if part is None else part.on_device(twins) for part in parts)
-        lifted = replace(self, l1=twins.put(self.l1), centring=centring, preconditioner=preconditioner)
+        twins.require_memory(
+            self.l1.size, optimizer.n_vectors, self.centring is not None and self.centring.inner is not None
+        )
+        lifted = replace(
+            self,
+            l1=twins.put(self.l1),
+            centring=None if self.centring is None else self.centring.on_device(twins),
+            preconditioner=None if self.preconditioner is None else self.preconditioner.on_device(twins),
+        )
         return lifted, twins.Lift()
 
     def _step(self, state: OptimizerState) -> tuple[OptimizerState, StepInfo]:
@@ -164,24 +187,24 @@ class MinimisationFit(Fit[OptimizerState]):
     problem: Minimisation
     start: Floats
     inward: Callable[[Floats], Floats]
-    model_of: Callable[[Floats], Model[Family]]
+    model_of: Callable[[Floats], Model[DiscreteFamily]]
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[OptimizerState, StepInfo]:
         """Evaluate the start."""
-        given = theta is not None and theta.any()
-        return self.problem.start(self.inward(theta) if given else self.start), StepInfo()
+        start = self.start if theta is None or not theta.any() else self.inward(theta)
+        return self.problem.start(start), StepInfo()
 
     def step(self, state: OptimizerState) -> tuple[OptimizerState, StepInfo]:
         """Take one step of the optimiser."""
         return self.problem.step(state)
 
-    def model(self, state: OptimizerState) -> Model[Family]:
+    def model(self, state: OptimizerState) -> Model[DiscreteFamily]:
         """Return the model at a state."""
         return self.model_of(state.theta)
 
 
 # -- noisy steps ------------------------------------------------------------------------------------------------------
-class DescentState(NamedTuple):
+class DescentState(NamedTuple, Generic[M, S]):
     """Noisy steps between two steps of a fit.
 
     Parameters
@@ -204,8 +227,8 @@ class DescentState(NamedTuple):
 
     theta: Floats
     iterate: Floats
-    motion: object
-    samples: object
+    motion: M
+    samples: S
     mean: PolyakMean | None
     origin: Floats
     n_steps: int
@@ -215,7 +238,7 @@ class DescentState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Descent(Fit[DescentState]):
+class Descent(Fit[DescentState[M, S]], Generic[M, S]):
     """Noisy gradient steps bound to a model and rows.
 
     Parameters
@@ -240,10 +263,10 @@ class Descent(Fit[DescentState]):
         Judges where a step has led: returns another StepInfo where the fit cannot succeed.
     """
 
-    model_at_start: Model[Family]
-    data: Rows
-    gradient: GradientEstimator[Any]
-    optimizer: GradientStep[Any]
+    model_at_start: Model[DiscreteFamily]
+    data: Dataset
+    gradient: GradientEstimator[S]
+    optimizer: GradientStep[M]
     penalties: Callable[[float], tuple[Floats, SmoothPenalty]]
     coordinates: Callable[[Floats], LinearMap]
     batch_size: int | None = None
@@ -254,7 +277,7 @@ class Descent(Fit[DescentState]):
     data_error: Floats | None = None
     check: Callable[[StepInfo, Floats, int], StepInfo] | None = None
 
-    def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState, StepInfo]:
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState[M, S], StepInfo]:
         """Look at the first minibatch, about whose means parameters are, and start what samples."""
         theta = self.model_at_start.theta if theta is None else theta
         origin = present_means(self._batches(key, 0)[0])
@@ -263,7 +286,7 @@ class Descent(Fit[DescentState]):
         samples, motion = self.gradient.init(theta, key.fold("samples")), self.optimizer.init_move(iterate)
         return DescentState(theta, iterate, motion, samples, mean, origin, 0, 0, n_rows(self.data), key), StepInfo()
 
-    def step(self, state: DescentState) -> tuple[DescentState, StepInfo]:
+    def step(self, state: DescentState[M, S]) -> tuple[DescentState[M, S], StepInfo]:
         """Take one gradient step over all rows, or one over each minibatch of an epoch."""
         l1, smooth = self.penalties(state.seen)
         change = self.coordinates(state.origin)
@@ -301,18 +324,20 @@ class Descent(Fit[DescentState]):
         )
         return after, info
 
-    def model(self, state: DescentState) -> Model[Family]:
+    def model(self, state: DescentState[M, S]) -> Model[DiscreteFamily]:
         """Return the model at a state."""
         return self.model_at_start.replace(state.theta)
 
-    def carry(self, state: DescentState) -> DescentState:
+    def carry(self, state: DescentState[M, S]) -> DescentState[M, S]:
         """Keep iterate, optimiser and means; cells of other rows are completed anew."""
         theta = self.coordinates(state.origin).outwards(state.iterate)
         samples = self.gradient.carry(theta, state.samples, state.key.fold("carried", state.epoch))
         return state._replace(samples=samples, seen=state.seen + n_rows(self.data))
 
-    def _batches(self, key: Key, epoch: int) -> Any:
-        return [self.data] if self.batch_size is None else self.data.minibatches(self.batch_size, key.words, epoch)
+    def _batches(self, key: Key, epoch: int) -> Sequence[Dataset] | Minibatches:
+        if self.batch_size is None:
+            return [self.data]
+        return self.data.minibatches(self.batch_size, key.words, epoch)
 
     def _settled(self, share: float, n_steps: int, n_epochs: int) -> Outcome | None:
         """Return that the steps have settled, where the mean gradient and the rate are small enough."""
@@ -343,7 +368,7 @@ class GradientLearner(WithPrior):
 
     reads_disk: ClassVar[bool] = True
 
-    optimizer: Optimizer[Any] | GradientStep[Any] | str | None = optimizer_setting(None, OPTIMIZER)
+    optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = optimizer_setting(None, OPTIMIZER)
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
     centred: bool = flag(True, CENTRED)
@@ -370,14 +395,23 @@ class GradientLearner(WithPrior):
         """How the missing cells of all rows are completed."""
         return None
 
-    def bind(self, model: Model[Any], data: Rows) -> Fit[Any]:
+    def bind(self, model: Model[DiscreteFamily], data: Dataset) -> Fit[Any]:  # type: ignore[explicit-any]
         """Bind the objective to a model and rows."""
         objective = for_model(self.objective, model)
         if self.batch_size is not None:
             _check_fits(model, data)
             if data.has_missing and not data.on_disk and not objective.takes_missing:
                 require_shown(data)
-            return self._descent(model, data, ObjectiveGradient(objective, model), batch_size=self.batch_size)
+            return Descent(
+                model,
+                data,
+                ObjectiveGradient(objective, model),
+                as_optimizer(self.optimizer or ADAM),
+                partial(self._penalties, model, data),
+                self._coordinates(model),
+                self.batch_size,
+                self.average,
+            )
         if not data.has_missing or objective.takes_missing:
             problem, start = self._minimisation(objective, model, data)
         elif (chains := as_completing(self.imputation, data)) is None:
@@ -389,52 +423,59 @@ class GradientLearner(WithPrior):
             return self._sampled(objective, model, data, chains)
         return MinimisationFit(problem, start, lambda theta: theta, model.replace)
 
-    def _sampled(self, objective: Objective, model: Model[Any], data: Dataset, chains: PersistentChains) -> Descent:
+    def _sampled(
+        self,
+        objective: Objective[DiscreteFamily],
+        model: Model[DiscreteFamily],
+        data: Dataset,
+        chains: PersistentChains,
+    ) -> Descent[object, ChainsState]:
         """Return steps along gradients over completions that chains draw."""
         bound = bind_expectation(Sampled(chains), model, data)
         _, drawn = bound(model.theta, bound.init(model.theta, Key.of(0)))
-        rows = completed_rows(data, bound.samples(drawn))
+        rows = completed_rows(data, bound.samples(drawn, 0))
         problem, start = self._minimisation(objective, model, data, lambda _: rows)
-        gradient = SampledCompletions(objective, model, data, bound, chains.n_copies)
-        default = OF_COMPLETIONS if problem.preconditioner is None else PRECONDITIONED
-        own = isinstance(self.optimizer, GradientStep)
-        return self._descent(
+        preconditioner, l1 = problem.preconditioner, bool(problem.l1.any())
+        optimizer = as_optimizer(OF_COMPLETIONS if preconditioner is None else PRECONDITIONED)
+        if isinstance(self.optimizer, GradientStep):
+            preconditioner, optimizer = None, self.optimizer
+        return Descent(
             model.replace(start),
             data,
-            gradient,
-            optimizer=self.optimizer if own else default,
-            preconditioner=None if own else problem.preconditioner,
-            coordinates=partial(preconditioning(model.family).centred, l1=bool(problem.l1.any())),
+            SampledCompletions(objective, model, data, bound, chains.n_copies),
+            optimizer,
+            partial(self._penalties, model, data),
+            self._coordinates(model, l1),
+            average=self.average,
+            preconditioner=preconditioner,
             min_steps=MIN_SAMPLED_STEPS,
             patience=MIN_SAMPLED_STEPS,
         )
 
-    def _descent(self, model: Model[Any], data: Rows, gradient: GradientEstimator[Any], **how: Any) -> Descent:
-        """Return noisy steps, in parameters about means; what may be zero must stay apart, as entries are averaged."""
+    def _penalties(self, model: Model[DiscreteFamily], data: Dataset, seen: float) -> tuple[Floats, SmoothPenalty]:
+        """Return the penalties against rows of a weight, these and those of earlier chunks."""
+        before = seen - n_rows(data)
+        return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
-        def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
-            before = seen - n_rows(data)
-            return self._l1_of(model, data, before), self._smooth_of(model, data, before)
-
-        how = {"optimizer": self.optimizer or ADAM, "average": self.average, **how}
+    def _coordinates(self, model: Model[DiscreteFamily], l1: bool = True) -> Callable[[Floats], LinearMap]:
+        """Return parameters about means; with L1, and averaged entry by entry, what may be zero stays apart."""
         if not self.centred:
-            how["coordinates"] = lambda origin: LinearMap(np.ones(model.theta.size))
-        how.setdefault("coordinates", partial(preconditioning(model.family).centred, l1=True))
-        return Descent(model, data, gradient, penalties=penalties, **how)
+            return lambda origin: LinearMap(np.ones(model.theta.size))
+        return partial(preconditioning(model.family).centred, l1=l1)
 
     def _minimisation(
         self,
-        objective: Objective,
-        model: Model[Any],
+        objective: Objective[DiscreteFamily],
+        model: Model[DiscreteFamily],
         data: Dataset,
-        completed: Callable[[Model[Any]], Dataset] | None = None,
+        completed: Callable[[Model[DiscreteFamily]], Dataset] | None = None,
     ) -> tuple[Minimisation, Floats]:
         """Return the function with what minimises it, and where to start: independent columns rather than zero.
 
         `completed` gives the rows as they are completed under a model, where an objective needs complete ones.
         """
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
-        optimizer: Any = self.optimizer or LBFGS()
+        optimizer = as_optimizer(self.optimizer or "lbfgs")
         plain = Minimisation(self._bound(objective, model, rows_under(model)), optimizer, l1)
         if not (self.centred and optimizer.takes_preconditioner):
             return plain, model.theta
@@ -455,19 +496,20 @@ class GradientLearner(WithPrior):
             return plain, model.theta if model.theta.any() else start
         minimised, curvature = replace(centred, preconditioner=preconditioner), preconditioner.curvature
         if completed is None and curvature is not None:  # a function of rows in memory, or on a device, has them there
-            weights = getattr(plain.function, "slope_sums", None) or objective.slope_sums(model, data)
+            weights = getattr(plain.function, "derivative_sums", None) or objective.derivative_sums(model, data)
             if weights is not None:
                 minimised = replace(minimised, refresh=partial(_refreshed, curvature, weights))
-        change: Any = centred.centring
+        change = centred.centring
+        assert change is not None
         if (step := preconditioner.first_step(change.gradient(bend * start))) is not None:
             start = change.outwards(change.inwards(start) + step)
         return minimised, model.theta if model.theta.any() else start
 
-    def _bound(self, objective: Objective, model: Model[Any], rows: Dataset) -> Function:
+    def _bound(self, objective: Objective[DiscreteFamily], model: Model[DiscreteFamily], rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
         return self._smooth_of(model, rows).added_to(objective.bind(model, rows))
 
-    def equations(self, model: Model[Any], data: Dataset, max_seconds: float = 60.0) -> Equations:
+    def equations(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that an unpenalised fit solves."""
         objective = for_model(self.objective, model)
         if not objective.has_scores or self.log_prior is not None:
@@ -524,7 +566,7 @@ class Descend(CompletingLearner):
     True
     """
 
-    objective: Objective | str = positional(
+    objective: Objective[DiscreteFamily] | str = positional(
         kw_only=False, default=free(Pseudolikelihood(), "What to minimise.", doc="Objective or str")
     )
 
@@ -534,9 +576,11 @@ class Descend(CompletingLearner):
             self._settle(objective=OBJECTIVES.create(self.objective))
 
 
-def _check_fits(model: Model[Family], rows: Rows) -> None:
+def _check_fits(model: Model[DiscreteFamily], rows: Rows) -> None:
     if not isinstance(rows, Rows):
         raise DataError(f"learning takes a Dataset or a DataStream, not {type(rows).__name__}")
+    if keeps(model.family, Layered):  # whose hidden layers are no columns
+        return
     if rows.n_variables != model.n_variables:
         raise DataError(f"the model has {model.n_variables} variables but the data has {rows.n_variables} columns")
     if rows.variables != model.variables:

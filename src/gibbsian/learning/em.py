@@ -417,7 +417,7 @@ class ClassAlternation:
 
     def begin(self, model: Any, rng: np.random.Generator) -> ClassProgress:
         """Take the E-step at the model's parameters, or at a random start where it has none."""
-        fitted = model.family.is_fitted(model.theta)
+        fitted = model.theta.any()
         start = self.rows.adopted(model) if fitted else self.rows.start(rng, self.placing)
         energy, sums, memory = self._e_step(start, None, 0)
         return ClassProgress(start.theta, sums, memory, energy, np.nan, self._noise(energy), 0, Rebuilt(start))
@@ -527,7 +527,7 @@ def first_chunk(model: Any, data: Any, hard: bool, placing: str, rng: np.random.
     """Take the frame from the first chunk, and place the classes by it where the model has none yet."""
     rows = bound(model.family, data, hard, rng)
     require_sums(rows)
-    start = rows.adopted(model) if model.family.is_fitted(model.theta) else rows.start(rng, placing)
+    start = rows.adopted(model) if model.theta.any() else rows.start(rng, placing)
     nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
     return LearnerState(Chunk(model.family, data, hard), ChunkProgress(start.theta, nothing, 0, rows.frame))
 

@@ -22,7 +22,7 @@ from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
 from gibbsian.learning.optimizers.base import penalty
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.rng import Key
 
 S = TypeVar("S")
@@ -53,8 +53,8 @@ class GradientEstimator(Protocol[S]):
 class ObjectiveGradient:
     """The gradient of an objective over minibatches, whose missing cells are completed under the model."""
 
-    objective: Objective
-    model: Model[Family]
+    objective: Objective[DiscreteFamily]
+    model: Model[DiscreteFamily]
 
     def init(self, theta: Floats, key: Key) -> None:
         """Return no state."""
@@ -74,8 +74,8 @@ class ObjectiveGradient:
 class SampledCompletions(Generic[S]):
     """The gradient of an objective of complete rows, whose missing cells persistent chains draw under the model."""
 
-    objective: Objective
-    model: Model[Family]
+    objective: Objective[DiscreteFamily]
+    model: Model[DiscreteFamily]
     data: Dataset
     chains: BoundExpectation[S]
     n_copies: int
@@ -118,7 +118,7 @@ class CompletedObjective:
 
     bind: Callable[[Dataset], Function]
     completions: Completed
-    model_of: Callable[[Floats], Model[Family]]
+    model_of: Callable[[Floats], Model[DiscreteFamily]]
     l1: Floats
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:

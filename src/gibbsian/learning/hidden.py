@@ -57,7 +57,7 @@ def scattered(model: Model[Any], rng: np.random.Generator) -> Model[Any]:
     family, hidden = model.family, np.arange(model.n_variables) >= model.n_variables - model.n_hidden
     scale = 1.0 / np.sqrt(family.graph.degrees[hidden].mean())
     if not family.bias:  # there are no biases to convert with; a product of 0/1 is a quarter of that of spins
-        return break_symmetry(model, hidden, rng, scale * (2.0 / family.gap) ** 2)
+        return break_symmetry(model, hidden, rng, scale * (2.0 / family.layout.gap) ** 2)
     spins = break_symmetry(family.recode(model.theta, Variables.spins)[0], hidden, rng, scale)
     return model.replace(spins.family.recode(spins.theta, model.variables)[0].theta)
 

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gibbsian import graphs
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.data import Dataset
-from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.errors import (
     ArgumentError,
@@ -28,10 +27,11 @@ from gibbsian.errors import (
 )
 from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.optimizers import Converged, StepInfo
-from gibbsian.learning.potts_mean_field import has_pair_tables, inverted, solve_potts
+from gibbsian.learning.potts_mean_field import inverted, solve_potts
 from gibbsian.learning.recipe import Penalised
 from gibbsian.models.base import Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.tables import is_potts
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
@@ -48,7 +48,7 @@ class _Moments:
     """
 
     mean: Floats
-    edges: Floats
+    edges: Integers
     correlation: Floats
     inverse: Floats
 
@@ -64,7 +64,8 @@ class _Moments:
     def sum_at_ends(self, first: Floats, second: Floats) -> Floats:
         """Sum over the edges of a node what each gives to its first and to its second end."""
         n = self.mean.size
-        return np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
+        sums = np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
+        return np.asarray(sums, np.float64)
 
 
 class _Solution(NamedTuple):
@@ -72,7 +73,7 @@ class _Solution(NamedTuple):
 
     biases: Floats
     couplings: Floats
-    unreal: Floats
+    unreal: Mask
 
 
 @LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
@@ -140,9 +141,9 @@ class InverseMeanField(Penalised):
                 "or a learner such as 'mple'",
             )
 
-    def bind(self, model: Model[Family], data: Rows) -> MeanFieldFit:
+    def bind(self, model: Model[Family], data: Dataset) -> MeanFieldFit:
         """Refuse what the formula cannot take; nothing is computed yet."""
-        kind, tables = f"has no formula for a {type(model.family).__name__}", has_pair_tables(model.family)
+        kind, tables = f"has no formula for a {type(model.family).__name__}", is_potts(model.family)
         if not is_ising(model.family) and not tables:
             raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
         if tables and self.approximation != "naive":
@@ -153,7 +154,7 @@ class InverseMeanField(Penalised):
 class MeanFieldFit(Fit[Floats]):
     """A formula bound to a model and rows; the state is theta."""
 
-    def __init__(self, learner: InverseMeanField, model: Model[Any], data: Any):
+    def __init__(self, learner: InverseMeanField, model: Model[Any], data: Dataset):
         self.learner, self.start, self.data = learner, model, data
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[Floats, StepInfo]:
@@ -163,8 +164,9 @@ class MeanFieldFit(Fit[Floats]):
     def step(self, state: Floats) -> tuple[Floats, StepInfo]:
         """Evaluate the formula."""
         model, data, name = self.start, self.data, self.learner.approximation
-        if has_pair_tables(model.family):
-            theta, unreal = solve_potts(model.family, data, self.learner.l2), np.empty((0, 2))
+        unreal: Integers = np.empty((0, 2), np.intp)
+        if is_potts(model.family):
+            theta = solve_potts(model.family, data, self.learner.l2)
         else:
             theta, unreal = _solve(name, model, data, self.learner.l2)
         if len(unreal):
@@ -181,7 +183,7 @@ class MeanFieldFit(Fit[Floats]):
         solved = f"solved in closed form ({name}): the moments match the data's approximately"
         return theta, StepInfo(gradient_norm=0.0, step_size=1.0, evaluations=1, outcome=Converged(solved))
 
-    def model(self, state: Floats) -> Model[Any]:
+    def model(self, state: Floats) -> Model[Family]:
         """Return the model at a state."""
         return self.start.replace(state)
 
@@ -219,7 +221,7 @@ def warm_start(
     return model.replace(theta)
 
 
-def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[Floats, Floats]:
+def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[Floats, Integers]:
     """Return theta in the model's own coding and the pairs without a real solution."""
     formula, needs_inverse = _METHODS[method]
     moments = (_full_moments if needs_inverse else _edge_moments)(model.family, data, l2)
@@ -244,7 +246,7 @@ def _spin_moments(
             "some pair of columns is never present together", "drop one of them, or use `learner='mle'`"
         )
     raw = carrier.family.split(moments)
-    symmetric = family.low == -family.gap / 2 and not family.bias
+    symmetric = family.layout.low == -family.layout.gap / 2 and not family.bias
     mean = np.zeros(data.n_variables) if symmetric else raw.biases
     i, j = graph.edges.T
     constant = np.abs(mean) >= 1.0 - 1e-15
@@ -291,7 +293,7 @@ def _inverse(correlations: Floats, variance: Floats, data: Dataset) -> Floats:
     return inverse / scale
 
 
-def _check_cells(mean: Floats, correlations: Floats, edges: Floats, data: Dataset) -> None:
+def _check_cells(mean: Floats, correlations: Floats, edges: Integers, data: Dataset) -> None:
     """Name the first pair of which one combination of values never occurs."""
     i, j = edges.T
     least = np.min(_cells(mean[i], mean[j], correlations), axis=0)

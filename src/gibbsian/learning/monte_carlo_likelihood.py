@@ -27,16 +27,17 @@ from gibbsian.learning.descend import Minimisation
 from gibbsian.learning.moment_matching import from_independent
 from gibbsian.learning.named import MPLE
 from gibbsian.learning.objectives import Equations, Likelihood
-from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
+from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND
 from gibbsian.learning.objectives.priors import SmoothPenalty
-from gibbsian.learning.optimizers import LBFGS, StepInfo
+from gibbsian.learning.optimizers import StepInfo
 from gibbsian.learning.optimizers.base import largest, subgradient
 from gibbsian.learning.phases import bind_phases
 from gibbsian.learning.preconditioners import preconditioning
-from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
+from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.learning.run import run
 from gibbsian.learning.trained import mixed_states
 from gibbsian.models import Model
+from gibbsian.models.conditionals.base import STATES_AT_ONCE
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
 from gibbsian.sampling import Chains, Transition, kernel_for
@@ -403,7 +404,7 @@ class MonteCarloFit(Fit[RoundState]):
                 bend = self.smooth.bend(near)
                 preconditioner = Likelihood().preconditioner(model.replace(near), data, mean, bend)
         centring = known.centred(present_means(data), l1=bool(l1.any()))
-        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
+        return Minimisation(lambda theta: (0.0, theta), as_optimizer("lbfgs"), l1, centring, preconditioner)
 
 
 def _deviations(groups: Floats) -> Floats:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gibbsian.data import Dataset
@@ -17,11 +15,11 @@ from gibbsian.learning.objectives import (
 )
 from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.learning.objectives import RatioMatching as RatioObjective
-from gibbsian.learning.objectives.conditional_likelihood import targets_setting
+from gibbsian.learning.objectives.conditional_likelihood import TARGETS
 from gibbsian.learning.objectives.probability_flow import SKIP_DATA
 from gibbsian.models.base import Family, Layered, Model, keeps
 from gibbsian.models.layers.units import mean_values
-from gibbsian.settings import declared, flag, number, whole
+from gibbsian.settings import declared, flag, free, number, whole
 
 
 @LEARNERS.register("mle")
@@ -116,7 +114,7 @@ class MCL(GradientLearner):
     [[0.667, 0.333]]
     """
 
-    targets: object = targets_setting()
+    targets: object = free(None, TARGETS, doc="str, int or sequence, optional")
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
 
     @property
@@ -128,7 +126,7 @@ class MCL(GradientLearner):
         """Return the learner itself: a restricted machine knows its clamped sums, whatever its units are."""
         return self
 
-    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Any:
+    def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Model[Family]:
         """Begin with random weights of hidden layers, and biases that have the means of the columns."""
         if not keeps(model.family, Layered):
             return super().start(model, data, rng)
@@ -155,7 +153,7 @@ class MCPLE(CompletingLearner):
     [[0.667, 0.333]]
     """
 
-    targets: object = targets_setting()
+    targets: object = free(None, TARGETS, doc="str, int or sequence, optional")
 
     @property
     def objective(self) -> ConditionalPseudolikelihood:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from gibbsian.arrays import Floats, Tensor
+from gibbsian.arrays import Floats, Integers, Tensor
 from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
 from gibbsian.data import Dataset
@@ -28,7 +28,7 @@ from gibbsian.learning.gradients import CompletedObjective
 from gibbsian.learning.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.learning.objectives.priors import SmoothPenalty
-from gibbsian.learning.optimizers import Optimizer
+from gibbsian.learning.optimizers import Optimizer, OptimizerState
 from gibbsian.learning.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models.base import Model
 from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
@@ -53,9 +53,7 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 # -- directed parameters and their losses -----------------------------------------------------------------------------
 def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, Floats]:
     """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
-    family = model.family
-    pairs = Pairs(family.graph, family.bias, family.low, family.gap, directed=True)
-    return pairs, np.concatenate([model.theta, model.parts.couplings])
+    return model.family.layout._replace(directed=True), np.concatenate([model.theta, model.parts.couplings])
 
 
 Bind = Callable[[Pairs, Dataset], Function]
@@ -80,10 +78,10 @@ def log_screening(pairs: Pairs, data: Dataset) -> Function:
 class _LogScreening:
     """The sum of the logarithms of sums of exponentials."""
 
-    owner: Floats
-    sums: Callable[[Any], _ExponentialSums]
+    owner: Integers
+    sums: Callable[[Tensor], _ExponentialSums]
 
-    def __call__(self, theta: Tensor) -> tuple[Any, Any]:
+    def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         """Return value and gradient."""
         found = self.sums(theta)
         value = (found.top + library_of(found.total).log(found.total)).sum()
@@ -94,13 +92,13 @@ class _LogScreening:
 class _ExponentialSums:
     """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
 
-    owner: Floats
+    owner: Integers
     top: Tensor
     total: Tensor
-    gradient: Any
+    gradient: Tensor
 
     @classmethod
-    def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Any], _ExponentialSums]:
+    def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Tensor], _ExponentialSums]:
         """Return the sums over rows in memory, or on a device, as a function of theta."""
         present, owner = data.weights > 0, pairs.owner
         bound = pairs_by_block(pairs, WeightedRows.of(data.states[present], data.weights[present]))
@@ -159,8 +157,10 @@ class Nodewise(Penalised):
     loss: ClassVar[str]
     takes_chunks: ClassVar[bool] = False
 
-    l1: float | Literal["theory"] = number(0.0, L1_THEORY, least=0, words=("theory",))
-    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How all the problems are solved together.")
+    l1: float | Literal["theory"] = number(  # type: ignore[assignment]
+        0.0, L1_THEORY, least=0, words=("theory",)
+    )
+    optimizer: Optimizer[OptimizerState] | str = optimizer_setting("lbfgs", "How all the problems are solved together.")
 
     def __post_init__(self) -> None:
         check(self)
@@ -170,10 +170,10 @@ class Nodewise(Penalised):
         """Return the number that l1 stands for, in the model's own coding."""
         if not isinstance(self.l1, str):
             return self.l1
-        to_spins = (model.family.gap / 2) ** 2
+        to_spins = (model.family.layout.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
-    def bind(self, model: Any, data: Dataset) -> MinimisationFit:
+    def bind(self, model: Model[PairwiseFamily], data: Dataset) -> MinimisationFit:
         """Bind the losses of all variables to the rows, as one function of the directed parameters."""
         if not is_ising(model.family):
             raise ArgumentError(
@@ -202,7 +202,7 @@ class Nodewise(Penalised):
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
             function = CompletedObjective(bound, all_completions(data), averaged, l1)
-        problem = Minimisation(function, self.optimizer, l1)
+        problem = Minimisation(function, as_optimizer(self.optimizer), l1)
         return MinimisationFit(problem, start, lambda theta: directed_pairs(model.replace(theta))[1], averaged)
 
     def equations(self, model: Model[PairwiseFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:

@@ -13,7 +13,7 @@ from gibbsian.learning.base import LEARNERS, Learner, LearnerState, Penalties
 from gibbsian.learning.objectives.gaussian import ExpectedMoments, moments_of
 from gibbsian.learning.optimizers import Converged, StepInfo
 from gibbsian.models.base import DiscreteFamily, Family, Model
-from gibbsian.models.families.gaussian import GaussianFamily
+from gibbsian.models.families.gaussian import GaussianFamily, gaussian_loss
 from gibbsian.settings import check, declared, number
 
 # How well scikit-learn is to solve; its own tolerances leave the second digit open where columns are much alike.
@@ -82,7 +82,7 @@ class GraphicalLasso(Learner):
         _, precision = graphical_lasso(moments.covariance, before.penalty, **PRECISELY)
         theta = family.theta_of(precision, moments.mean)
         moved = 0.0 if complete else float(np.abs(theta - before.theta).max())
-        value = family.loss(theta, moments)[0] + before.penalty * float(np.abs(theta[family.penalised]).sum())
+        value = gaussian_loss(family, theta, moments)[0] + before.penalty * float(np.abs(theta[family.penalised]).sum())
         progress = LassoProgress(theta, before.penalty, before.steps + 1)
         outcome = Converged(f"converged after {progress.steps} steps: moved by {moved:.1g}")
         settled = outcome if 0 < moved < SETTLED else None

@@ -108,7 +108,7 @@ class OnlineEM(Learner):
         """Place the classes where they have no place yet."""
         family, rows = model.family, bound(model.family, data, self._hard, rng)
         require_sums(rows)
-        model = rows.adopted(model) if family.is_fitted(model.theta) else rows.start(rng, self.placing)
+        model = rows.adopted(model) if model.theta.any() else rows.start(rng, self.placing)
         nothing = ClassSums(np.zeros(0), np.zeros((0, 0)))
         progress = OnlineEMProgress(
             theta=model.theta,

@@ -7,33 +7,16 @@ direct coupling analysis (Morcos et al. 2011).
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
-from gibbsian.models.base import keeps
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory, row_blocks
 
 # An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
 LEAST_UNEXPLAINED = 1e-10
-
-
-@runtime_checkable
-class MayBePotts(Protocol):
-    """A family that tells whether it is a Potts family."""
-
-    @property
-    def is_potts(self) -> bool:
-        """Whether the tables are those of every single variable and of pairs."""
-
-
-def has_pair_tables(family: object) -> bool:
-    """Say whether a family is a Potts family."""
-    return keeps(family, MayBePotts) and family.is_potts
 
 
 def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floats:
@@ -71,7 +54,7 @@ def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floa
     return family.canonical(np.concatenate([*biases, *tables]))
 
 
-def _pair_frequencies(data: Dataset, starts: Floats, pseudocount: float) -> Floats:
+def _pair_frequencies(data: Dataset, starts: Integers, pseudocount: float) -> Floats:
     """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
     codes, shares = data.states, data.weights / data.total_weight
     n = len(starts) - 1
@@ -99,7 +82,7 @@ def _pair_frequencies(data: Dataset, starts: Floats, pseudocount: float) -> Floa
     return mixed
 
 
-def _per_row_shown(pairs: Floats, shown: Floats, sizes: Floats) -> Floats:
+def _per_row_shown(pairs: Floats, shown: Floats, sizes: Integers) -> Floats:
     """Divide the counts of pairs of values by the share of the rows that show both columns."""
     if not (shown > 0).all():
         raise MissingValuesError(

@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learning.around import Around
 from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
 from gibbsian.learning.objectives.base import Equations
-from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior, check_prior
+from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.models.base import Family, Model
 from gibbsian.settings import Setting, check, declared, free, number
@@ -37,7 +37,7 @@ PENALTY = Setting("Strength of a penalty.", "number", low=0)
 class Penalised(Learner):
     """A learner with penalties on the parameters in the model's own coding."""
 
-    l1: Any = number(0.0, L1, least=0)
+    l1: float = number(0.0, L1, least=0)
     l2: float = number(0.0, L2, least=0)
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Penalised(Learner):
 class WithPrior(Penalised):
     """A learner of the maximum of the posterior (YK15): what it lowers has minus the log-prior added."""
 
-    log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
+    log_prior: Prior | None = free(None, LOG_PRIOR, doc="str, callable or None")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,9 +93,7 @@ class Recipe(WithPrior, Around):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        built = self.learner  # here, so that a part which cannot be is refused
-        if self.log_prior is not None and built.penalties.log_prior is None:
-            raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
+        _ = self.learner  # here, so that a part which cannot be is refused
 
     def build(self) -> Learner:
         """Put the parts together."""

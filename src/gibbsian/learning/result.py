@@ -251,7 +251,7 @@ class FitResult(Shown):
         if self.penalised:
             l2 = story.get("l2", 0.0)
             if "l2_growth" in story:  # a full-span model, whose penalty grows with the columns of a function
-                l2 = l2 * story["l2_growth"] ** (self.model.family.orders - 1.0)
+                l2 = l2 * story["l2_growth"] ** (self.model.family.basis.orders(self.model.family.functions) - 1.0)
             given = story.get("l1", 0.0), l2, story.get("log_prior"), story.get("temperature", 1.0)
             pull = penalty_pull(self.model, **natural_penalties(*given), n_rows=float(story.get("rows", 1)))
         return training_report(self.model, self.moments, norm, rng, pull, self.converged)

@@ -85,7 +85,7 @@ class RunningMoments(Around):
             if info.gradient_norm <= SETTLED or info.outcome is not None:
                 break
         fitted = self.learner.fitted(model, inner)
-        proper = fitted.family.solution(fitted.theta) is not None
+        proper = np.isfinite(fitted.family.log_partition(fitted.theta))
         return _running(fitted, moments), info if proper else info._replace(outcome=IMPROPER)
 
 

@@ -37,8 +37,8 @@ class SpanL1(SpanLearner):
     >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
     >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(3))
     >>> model = gb.learning.run(gb.learning.SpanL1(l1=0.1), model, gb.Dataset.read(rows)).model
-    >>> model.family.supports, model.family.dual(model.theta).values[model.family.functions].round(2)
-    ([(0, 1, 2)], array([0.89]))
+    >>> model.family.scopes, model.family.dual(model.theta).values[model.family.functions].round(2)
+    (((0, 1, 2),), array([0.89]))
     """
 
     l1: float = number(0.01, "Strength of the absolute value of parameters, above 0.", least=0)  # type: ignore[misc]

@@ -247,8 +247,8 @@ class SpanNewton(SelectingLearner):
     >>> import gibbsian as gb
     >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
     >>> model = gb.FullSpanFamily.model({}, gb.Variables.binary(3))
-    >>> gb.learning.run(gb.learning.SpanNewton(), model, gb.Dataset.read(rows)).model.family.supports
-    [(0, 1, 2)]
+    >>> gb.learning.run(gb.learning.SpanNewton(), model, gb.Dataset.read(rows)).model.family.scopes
+    ((0, 1, 2),)
     """
 
     def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:

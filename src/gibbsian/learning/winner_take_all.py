@@ -86,7 +86,7 @@ class WinnerTakeAll(Learner):
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
         problem, family, rng = self._problem(model.family, data), model.family, as_pcg64(rng)
-        fitted = family.is_fitted(model.theta)
+        fitted = model.theta.any()
         start = model if fitted else problem.rows.reported(problem.rows.start(rng, self.placing))
         nothing = np.zeros(family.n_components), np.zeros((family.n_components, family.n_columns))
         return LearnerState(problem, UnitsProgress(start.theta, *nothing, 0, generator_words(rng)))

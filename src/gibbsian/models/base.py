@@ -213,6 +213,19 @@ class StackParts(NamedTuple):
     biases: list[Tensor]
     weights: list[Tensor]
 
+    # Of two layers, for `gibbsian.inference.layer_posterior`.
+    def upward(self) -> tuple[Tensor, Tensor]:
+        """Return the biases of the hidden units, and the weights from the visible ones."""
+        return self.biases[1], self.weights[0]
+
+    def linear_form(self, v: Floats) -> tuple[Floats, Floats]:
+        """Return the log-weight of each row without hidden units, and its derivative by each visible value."""
+        return v @ self.biases[0], self.biases[0][None]
+
+    def gather(self, v: Floats, present: Floats, hidden: Floats, products: Floats) -> Floats:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
+        return np.concatenate([present.sum(axis=0), hidden, products.ravel()])
+
 
 @runtime_checkable
 class Layered(Family, Protocol):
@@ -232,9 +245,6 @@ class Layered(Family, Protocol):
     def top(self) -> StackFamily:
         """The undirected part, whose normaliser is the family's: the stack itself, or the top of a belief network."""
 
-    def top_theta(self, theta: Floats) -> Floats:
-        """Return the parameters of `top`."""
-
     def draw_below(self, theta: Floats, values: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """Draw the layers below `top` given the values of its layers; return the values of all layers."""
 
@@ -244,8 +254,8 @@ class Layered(Family, Protocol):
     def at(self, theta: Floats, beta: float) -> Model[Self]:
         """Return the distribution at an inverse temperature, which also scales the base measures of the units."""
 
-    def rescaled(self, theta: Floats, centres: Floats, spreads: Floats) -> Model[Self]:
-        """Return the distribution of ``centres + spreads * u``, given that of standardised real variables u."""
+    def rescaled(self, theta: Floats, centres: Floats, scales: Floats) -> Model[Self]:
+        """Return the distribution of ``centres + scales * u``, given that of standardised real variables u."""
 
 
 @runtime_checkable

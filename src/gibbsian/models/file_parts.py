@@ -36,7 +36,7 @@ class Part(Protocol):
 PartsInFile = Mapping[str, Part]
 
 
-def refuse(field: str, reason: str) -> NoReturn:
+def reject(field: str, reason: str) -> NoReturn:
     """Raise the error of a field that is not as declared."""
     raise ArgumentError(f"{field if field.isprintable() else ascii(field)} {reason}")
 
@@ -70,18 +70,18 @@ class Plain:
     def check(self, field: str, value: object, sizes: Sizes) -> None:
         """Raise `ArgumentError` for another type, word, number or size."""
         if type(value) not in self.types:
-            refuse(field, f"must be {' or '.join(kind.__name__ for kind in self.types)}, not {type(value).__name__}")
+            reject(field, f"must be {' or '.join(kind.__name__ for kind in self.types)}, not {type(value).__name__}")
         if self.words and value not in self.words:
-            refuse(field, f"must be one of {', '.join(map(str, self.words))}")
+            reject(field, f"must be one of {', '.join(map(str, self.words))}")
         if isinstance(value, int | float):
             if not self.low <= value <= self.high:
-                refuse(field, f"must lie between {self.low:g} and {self.high:g}")
+                reject(field, f"must lie between {self.low:g} and {self.high:g}")
             if self.size and not agree(sizes, self.size, int(value)):
-                refuse(field, f"must be {sizes[self.size]}, as other parts of the file say")
+                reject(field, f"must be {sizes[self.size]}, as other parts of the file say")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListOf:
     """A list whose entries have one declaration; its length may be a named size."""
 
     each: Part
@@ -91,9 +91,9 @@ class Listed:
     def check(self, field: str, value: object, sizes: Sizes) -> None:
         """Raise `ArgumentError` for other values."""
         if type(value) is not list:
-            refuse(field, f"must be list, not {type(value).__name__}")
+            reject(field, f"must be list, not {type(value).__name__}")
         if self.size and not agree(sizes, self.size, len(value)):
-            refuse(field, f"has {len(value)} entries, not {sizes[self.size]}")
+            reject(field, f"has {len(value)} entries, not {sizes[self.size]}")
         for i, entry in enumerate(value):
             self.each.check(f"{field}[{i}]", entry, sizes)
 
@@ -109,16 +109,16 @@ class Record:
     def check(self, field: str, value: object, sizes: Sizes) -> None:
         """Raise `ArgumentError` for other values."""
         if type(value) is not dict:
-            refuse(field, f"must be dict, not {type(value).__name__}")
+            reject(field, f"must be dict, not {type(value).__name__}")
         prefix = f"{field}." if field else ""
         for name, part in self.parts.items():
             if name in value:
                 part.check(prefix + name, value[name], sizes)
             elif not part.optional:
-                refuse(prefix + name, "is missing")
+                reject(prefix + name, "is missing")
         for name in value.keys() - self.parts.keys():
             if self.others is None:
-                refuse(prefix + name, "is no part of such a file")
+                reject(prefix + name, "does not belong in this file")
             self.others.check(prefix + name, value[name], sizes)
 
 
@@ -140,18 +140,18 @@ class NumericArray:
         """Raise `ArgumentError` for other dtypes, shapes and numbers."""
         assert isinstance(value, np.ndarray)
         if value.dtype.name not in self.kinds:
-            refuse(field, f"must hold {' or '.join(self.kinds)}, not {value.dtype}")
+            reject(field, f"must hold {' or '.join(self.kinds)}, not {value.dtype}")
         shape = value.shape if self.shape is None else self.shape
         if len(shape) != value.ndim or not all(map(agree, [sizes] * value.ndim, shape, value.shape)):
             wanted = ", ".join(str(sizes.get(str(name), name)) for name in shape)
-            refuse(field, f"has shape {value.shape}, not ({wanted})")
+            reject(field, f"has shape {value.shape}, not ({wanted})")
         high = sizes[self.below] - 1 if self.below else self.high
         # in float64: the bounds overflow float32
         if self.bounded and not bool(((value >= np.float64(self.low)) & (value <= np.float64(high))).all()):
-            refuse(field, f"holds numbers that are not between {self.low:g} and {high:g}")
+            reject(field, f"holds numbers that are not between {self.low:g} and {high:g}")
         total = sizes[self.total] if isinstance(self.total, str) else self.total
         if total and not np.isclose((value**self.power).sum(axis=-1), total, rtol=1e-6).all():
-            refuse(field, f"{'must' if self.power == 1 else 'squared must'} add up to {total}")
+            reject(field, f"{'must' if self.power == 1 else 'squared must'} add up to {total}")
 
 
 def reals(*shape: int | str, low: float = -LARGEST, high: float = LARGEST, optional: bool = False) -> NumericArray:

@@ -30,7 +30,7 @@ class Given(NamedTuple, Generic[F]):
     family : Family
         The family of the free variables, in their order. It is the same object for all rows with the same given
         variables, unless its functions depend on the given codes.
-    place : ndarray of int
+    target : ndarray of int
         Index of the new parameter that each old parameter adds to, or -1.
     scale : ndarray
         Factor of each old parameter in the new one.
@@ -51,31 +51,31 @@ class Given(NamedTuple, Generic[F]):
     """
 
     family: F
-    place: Integers
+    target: Integers
     scale: Floats
     constant: Floats
     offset: float = 0.0
 
     @staticmethod
-    def of_products(family: G, place: Integers, factors: Floats) -> Given[G]:
+    def of_products(family: G, target: Integers, factors: Floats) -> Given[G]:
         """Build the map of products of scores; `factors` are the products of the scores of their given variables."""
-        constant = place < 0
-        return Given(family, place, np.where(constant, 0.0, factors), np.where(constant, factors, 0.0))
+        constant = target < 0
+        return Given(family, target, np.where(constant, 0.0, factors), np.where(constant, factors, 0.0))
 
     def parameters(self, theta: Floats) -> tuple[Floats, float]:
         """Return the parameters of the free variables, and the constant log-weight."""
         size = self.family.n_parameters
         constant = float((self.constant * theta).sum()) + self.offset
-        return np.asarray(np.bincount(self.place + 1, self.scale * theta, size + 1)[1:], np.float64), constant
+        return np.asarray(np.bincount(self.target + 1, self.scale * theta, size + 1)[1:], np.float64), constant
 
     def statistics(self, free: Floats) -> Floats:
         """Return the expected statistics of all variables, given those of the free variables."""
-        expected: Floats = self.constant + self.scale * np.append(free, 0.0)[self.place]
+        expected: Floats = self.constant + self.scale * np.append(free, 0.0)[self.target]
         return expected
 
 
 def cached_by_nodes(method: Callable[[Owner, tuple[int, ...]], Result]) -> Callable[[Owner, tuple[int, ...]], Result]:
-    """Decorate a method of nodes: each object keeps its last 64 results, since many rows ask for the same nodes."""
+    """Decorate a method of nodes: each object keeps its last 64 results, since many rows have the same nodes."""
     name = f"_{method.__name__}_cache"
 
     def cached(owner: Owner, nodes: tuple[int, ...]) -> Result:

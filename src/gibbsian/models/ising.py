@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from gibbsian.arrays import Floats
 from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, keeps
+from gibbsian.models.conditionals import Pairs
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -28,8 +29,9 @@ class IsingFamily(DiscreteFamily, Protocol):
     def ising(self, theta: Floats) -> Ising:
         """Return the distribution as an Ising model."""
 
-    def statistics_of_spins(self, means: Floats, products: Floats) -> Floats:
-        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
+    @property
+    def layout(self) -> Pairs:
+        """The layout of theta, with the scores."""
 
 
 def is_ising(family: object) -> TypeIs[IsingFamily]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Self
@@ -13,11 +14,12 @@ from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.factors import interaction_graph
+from gibbsian.resources import require_memory
 
 Scope = tuple[int, ...]
 
 
-def spread_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: Floats) -> Floats:
+def sum_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: Floats) -> Floats:
     """Return for each edge the sum of the amounts of the scopes that contain both of its ends."""
     sizes = np.array([len(scope) for scope in scopes])
     keys = graph.edges @ [graph.n_nodes, 1]  # ascending, as the edges are
@@ -76,6 +78,30 @@ class Scopes(tuple[Scope, ...]):
         return np.logical_or.reduceat(variables[members], indptr[:-1]) if len(self) else np.zeros(0, bool)
 
     @classmethod
+    def of_order(cls, n_variables: int, order: int) -> Self:
+        """Return the scopes of all sets of up to `order` variables.
+
+        Examples
+        --------
+        >>> from gibbsian.models.scopes import Scopes
+        >>> len(Scopes.of_order(30, order=3))
+        4525
+        """
+        if not 1 <= order <= n_variables:
+            raise ArgumentError(
+                f"must be from 1 to the number of variables, {n_variables}", argument="order", value=order
+            )
+        n_scopes = sum(math.comb(n_variables, k) for k in range(1, order + 1))
+        bytes_a_scope = 150.0 + 24.0 * order  # a tuple, its members twice in arrays, a few vectors like theta
+        require_memory(
+            bytes_a_scope * n_scopes,
+            f"all {n_scopes:,} products of up to {order} of {n_variables} variables",
+            "lower `order`, or give the products that matter",
+        )
+        sets = (itertools.combinations(range(n_variables), k) for k in range(1, order + 1))
+        return cls(itertools.chain.from_iterable(sets), n_variables)
+
+    @classmethod
     def of_graph(cls, graph: Graph) -> Self:
         """Return the scopes of all single variables and of all edges of a graph."""
         singles = ((i,) for i in range(graph.n_nodes))
@@ -88,6 +114,11 @@ class Scopes(tuple[Scope, ...]):
     def sizes(self) -> Integers:
         """Number of variables in each scope."""
         return np.fromiter(map(len, self), np.intp, len(self))
+
+    @property
+    def n_singles(self) -> int:
+        """Number of single variables, which come first."""
+        return int((self.sizes == 1).sum())
 
     def to_arrays(self) -> dict[str, Integers]:
         """Return the scopes as two arrays, for a file."""
@@ -160,12 +191,6 @@ class Scopes(tuple[Scope, ...]):
 
 def _rank(scope: Sequence[int]) -> tuple[int, Sequence[int]]:
     return len(scope), scope
-
-
-def triangles(graph: Graph) -> list[Scope]:
-    """Return the triples of nodes that are all joined, in lexicographic order."""
-    later = [{int(j) for j in graph.neighbours(i) if j > i} for i in range(graph.n_nodes)]
-    return [(i, j, k) for i, j in graph.edges.tolist() for k in sorted(later[i] & later[j])]
 
 
 def numbered(cliques: object, names: Sequence[str]) -> list[Scope]:

@@ -140,6 +140,12 @@ class Variables:
         return tuple(np.array(each) for each in self.scores)
 
     @cached_property
+    def padded_levels(self) -> Floats:
+        """The scores of each variable as the rows of a matrix, padded with zeros."""
+        width = max(self.sizes)
+        return np.array([scores.tolist() + [0.0] * (width - scores.size) for scores in self.levels])
+
+    @cached_property
     def lows_and_gaps(self) -> tuple[Floats, Floats]:
         """The score of code 0 of each two-valued variable, and the difference to the score of code 1."""
         low, high = np.array(self.scores).reshape(-1, 2).T

@@ -21,7 +21,7 @@ def clique_sweeps(
     entries, held = family.scopes.membership
     pointers, places = family.scopes.companions
     cliques = (entries, model.theta[held], pointers, family.scopes.csr[1][places])
-    values = (family.scores, np.array(family.variables.sizes))
+    values = (family.variables.padded_levels, np.array(family.variables.sizes))
     done = plan.run_there(
         "clique_gibbs", lambda twins, *by: twins.ordered_sweeps(*cliques, *values, *by), model, state, n_sweeps
     )

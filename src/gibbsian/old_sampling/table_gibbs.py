@@ -8,7 +8,7 @@ from gibbsian.backends.numba import table_gibbs as kernels
 from gibbsian.backends.table_entries import Entries
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.families.potentials import PotentialsFamily
-from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.families.tables import TablesFamily, is_potts
 from gibbsian.old_sampling.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.old_sampling.gibbs import Gibbs, once_a_model
 from gibbsian.old_sampling.plans import SweepPlan
@@ -44,7 +44,7 @@ def potential_sweeps(
 
 @once_a_model
 def _entries_of(model: Model[PotentialsFamily]) -> Model[TablesFamily]:
-    return Model(model.family.tables, model.family.entries(model.theta))
+    return model.family.to_tables(model.theta)
 
 
 @SWEEPS.register("full-span")
@@ -68,10 +68,10 @@ def _tables_of(model: Model[TablesFamily]) -> tuple[np.ndarray, Entries]:
     There each variable has its biases and a block of rows for each neighbour; its own values stand side by side.
     """
     family = model.family
-    if not family.is_potts:
-        return model.theta, family.entries_of_variables
+    if not is_potts(family):
+        return model.theta, family.layout.entries
     indptr, heads, _ = family.graph.csr
-    biases, orientation = family.offsets[: family.n_singles + 1], family.orientation
+    biases, orientation = family.layout.offsets[: family.scopes.n_singles + 1], family.layout.orientation
     pointers = indptr + np.arange(indptr.size)
     is_bias = np.zeros(pointers[-1], bool)
     is_bias[pointers[:-1]] = True

@@ -78,7 +78,7 @@ def plain(ax: Axes, half_width: float, half_height: float) -> None:
     ax.set_axis_off()
 
 
-def legend_below(ax: Axes, n_columns: int, y: float = 0.02, **settings: Any) -> None:
+def legend_below(ax: Axes, n_columns: int, y: float = 0.02, **settings: object) -> None:
     """Put a legend without a frame below what is drawn."""
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, y), ncols=n_columns, frameon=False, **settings)
 

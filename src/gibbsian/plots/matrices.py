@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def couplings(machine: Estimator | Interactions, *, ax: Axes | None = None) -> A
     return ax
 
 
-def _name(set_ticks: Callable[..., object], names: list[str], **settings: Any) -> None:
+def _name(set_ticks: Callable[..., object], names: list[str], **settings: object) -> None:
     """Label an axis with names, of very many with some."""
     ticks = range(0, len(names), max(1, -(-len(names) // MOST_LABELS)))
     chosen = [short(names[tick], LONGEST) for tick in ticks]

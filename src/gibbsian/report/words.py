@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.models.families.tables import coupling_norms, is_potts
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
 from gibbsian.report.html import Markup, join, label, listed, number, paragraph, phrase, sentence, tag
@@ -89,14 +90,14 @@ def _about_odds(low: int, largest: int) -> str:
 def combinations(subject: Subject) -> Worded | None:
     """Return the strongest entry of each of the strongest tables of a Potts model, in the zero-sum gauge."""
     machine, model = subject.machine, subject.machine.model_
-    if not model.family.is_potts:
+    if not is_potts(model.family):
         return None
     tables, pairs = model.canonical().parts.tables, np.flatnonzero(model.family.scopes.sizes == 2)
     sentences = []
-    for k in pairs[np.argsort(-model.family.coupling_norms(model.theta), kind="stable")[:N_STRONGEST]]:
+    for k in pairs[np.argsort(-coupling_norms(model), kind="stable")[:N_STRONGEST]]:
         table, (i, j) = tables[k], model.family.scopes[k]
         a, b = np.unravel_index(np.argmax(np.abs(table)), table.shape)
-        ends = subject.interval_at(model.family.offsets[k] + a * table.shape[1] + b)
+        ends = subject.interval_at(model.family.layout.offsets[k] + a * table.shape[1] + b)
         said = _factor(table[a, b], None if ends is None else ends / machine.temperature)
         one, other = (label(machine.coding_.labels_of(column)[code]) for column, code in ((i, a), (j, b)))
         more = "more" if table[a, b] > 0 else "less"

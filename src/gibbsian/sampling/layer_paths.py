@@ -306,7 +306,7 @@ class PathUnits:
 
     def _inputs(self, side: int, others: list[Tensor]) -> Tensor:
         values = self.family.spread_side(1 - side, others)
-        return _beside([self.family.inputs(self.parts, place, values) for place in self.family.sides[side]])
+        return _beside([self.family.fields(self.parts, place, values, bias=False) for place in self.family.sides[side]])
 
     def draw(self, side: int, inputs: Tensor, beta: Tensor | float, rng: np.random.Generator) -> Tensor:
         """Draw one side given its inputs, at an inverse temperature."""

@@ -19,7 +19,7 @@ from gibbsian.learning.optimizers import Outcome, StepInfo
 from gibbsian.learning.result import Trace
 from gibbsian.learning.run import Run
 from gibbsian.models.base import Family, Model
-from gibbsian.models.file_parts import LARGEST, refuse
+from gibbsian.models.file_parts import LARGEST, reject
 from gibbsian.storage.codings import Header
 from gibbsian.storage.container import read_tensors, reading, target_of, write_tensors
 from gibbsian.storage.schema import OUTCOMES, check_checkpoint
@@ -181,7 +181,7 @@ def pack(state: object, prefix: str = "state") -> dict[str, np.ndarray]:
     return packed
 
 
-def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "state", fixed: bool = True) -> Any:
+def unpack(template: object, arrays: dict[str, np.ndarray], prefix: str = "state", fixed: bool = True) -> Any:
     """Rebuild from `pack` a structure like `template`, of its shapes where they are `fixed`.
 
     Examples
@@ -195,7 +195,7 @@ def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "state", 
     parts = _parts(template)
     if parts is None:
         if prefix not in arrays:
-            refuse(prefix, "is missing")
+            reject(prefix, "is missing")
         return _like(template, arrays[prefix], prefix, fixed)
     fields = dataclasses.fields(template) if dataclasses.is_dataclass(template) else ()
     loose = {field.name for field in fields if field.metadata.get("varies")}
@@ -226,12 +226,12 @@ def _like(template: Any, array: np.ndarray, field: str, fixed: bool) -> Any:
     # what is empty at first may grow
     same = [not fixed or size in (0, own) for size, own in zip(wanted.shape, given.shape, strict=False)]
     if given.dtype != wanted.dtype or given.ndim != wanted.ndim or not all(same):
-        refuse(field, f"holds {given.dtype} of shape {given.shape}, not {wanted.dtype} of shape {wanted.shape}")
+        reject(field, f"holds {given.dtype} of shape {given.shape}, not {wanted.dtype} of shape {wanted.shape}")
     if not hasattr(template, "__array__"):  # a table on a device is an array too
         return type(template)(array.item())
     bound = np.float64(LARGEST)
     small = [wanted.dtype.kind == "f" and bool((np.abs(numbers) <= bound).all()) for numbers in (wanted, given)]
     if small == [True, False]:
-        refuse(field, f"holds numbers that are not between {-LARGEST:g} and {LARGEST:g}")
+        reject(field, f"holds numbers that are not between {-LARGEST:g} and {LARGEST:g}")
     # a file gives a single number back as an array of one
     return array.reshape(()) if np.ndim(template) == 0 else array

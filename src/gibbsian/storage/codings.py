@@ -7,7 +7,7 @@ from typing import Any
 
 from gibbsian.data.rules import Columns, OneHot, Shares, Threshold
 from gibbsian.domain import DOMAINS, AnyCoding, Categories, CategoryCoding, Coding, Continuum, RealCoding, Reals
-from gibbsian.models.file_parts import COUNT, LABEL, NUMBER, TEXT, Listed, Plain, Record
+from gibbsian.models.file_parts import COUNT, LABEL, NUMBER, TEXT, ListOf, Plain, Record
 
 Header = dict[str, Any]  # of a JSON text, checked by the declarations below
 
@@ -26,8 +26,8 @@ CODINGS_IN_FILE = {
     "labels": Record(
         {
             "name": TEXT,
-            "labels": Listed(Listed(LABEL), "n"),
-            "scores": Listed(Listed(NUMBER), "n", optional=True),
+            "labels": ListOf(ListOf(LABEL), "n"),
+            "scores": ListOf(ListOf(NUMBER), "n", optional=True),
             "rule": _RULE,
         }
     ),

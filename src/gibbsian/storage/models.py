@@ -13,7 +13,7 @@ from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
 from gibbsian.learning import Trace
 from gibbsian.models.base import FAMILIES, Array, Constrained, Family, Model, Parts, keeps
-from gibbsian.models.file_parts import refuse
+from gibbsian.models.file_parts import reject
 from gibbsian.models.variables import Variables, variables_of
 from gibbsian.storage.codings import Header, read_coding, written_coding
 from gibbsian.storage.container import read_tensors, reading, write_tensors
@@ -161,7 +161,7 @@ def _model(
     kind: Any = FAMILIES.factory(header["kind"])
     family = kind.from_parts(Parts(structure, arrays, models), variables)
     if family.variables.sizes[: len(family.variables) - family.n_hidden] != variables.sizes:
-        refuse("coding", "has other values than the model")
+        reject("coding", "has other values than the model")
     if keeps(family, Constrained):
         family.require_distribution(theta)
     check_same(family.to_parts(), structure, arrays)

@@ -13,7 +13,7 @@ from gibbsian.models.base import FAMILIES, Array, Parts
 from gibbsian.models.file_parts import (
     TEXT,
     Anything,
-    Listed,
+    ListOf,
     NumericArray,
     Part,
     PartsInFile,
@@ -21,7 +21,7 @@ from gibbsian.models.file_parts import (
     Record,
     Sizes,
     reals,
-    refuse,
+    reject,
 )
 from gibbsian.resources import require_memory
 from gibbsian.storage.codings import CODINGS_IN_FILE, Header
@@ -55,17 +55,17 @@ def check_whole(header: Header, tensors: dict[str, Array], owner: str = "") -> N
     Record(plain).check(f"{owner}structure", header["structure"], sizes)
     n_variables = sizes.get("all", sizes["n"] + sizes.get("hidden", 0))
     if n_variables != sizes["n"] + sizes.get("hidden", 0):
-        refuse(f"{owner}names", f"has {sizes['n']} entries, but the model has {n_variables} variables")
+        reject(f"{owner}names", f"has {sizes['n']} entries, but the model has {n_variables} variables")
     require_memory(BYTES_A_VARIABLE * n_variables, f"a model of {n_variables:,} variables", "use a smaller one")
     if header["parts"] and not any(
-        isinstance(part, Plain | Listed) and part.size == "parts" for part in plain.values()
+        isinstance(part, Plain | ListOf) and part.size == "parts" for part in plain.values()
     ):
-        refuse(f"{owner}parts", "must be empty for such a model")
+        reject(f"{owner}parts", "must be empty for such a model")
     for place, part in enumerate(header["parts"]):
         prefix = f"part.{place}."
         check_whole(part, within(tensors, prefix), owner + prefix)
         if len(part["names"]) != sizes["n"]:
-            refuse(f"{owner}{prefix}names", f"has {len(part['names'])} entries, not {sizes['n']}")
+            reject(f"{owner}{prefix}names", f"has {len(part['names'])} entries, not {sizes['n']}")
     inner = tuple(f"part.{place}." for place in range(len(header["parts"])))
     own = {name: array for name, array in tensors.items() if not name.startswith(inner)}
     Record(_tensors(header, own, arrays)).check(owner.rstrip("."), own, sizes)
@@ -79,15 +79,15 @@ def _envelope(header: Header) -> dict[str, Part]:
     return {
         "format_version": Plain((int,), optional=True),
         "kind": Plain((str,), words=(*FAMILIES,)),
-        "names": Listed(TEXT, "n"),
-        "parts": Listed(_ANY_RECORD, "parts"),
+        "names": ListOf(TEXT, "n"),
+        "parts": ListOf(_ANY_RECORD, "parts"),
         "estimator": TEXT,
         "coding": Plain((type(None),)) if coding is None else CODINGS_IN_FILE[kind],
         "structure": _ANY_RECORD,
         "settings": Record({}, Plain((str, bool, int, float), -math.inf, math.inf)),
         "provenance": Record(_STORY, Anything()),
-        "details": Listed(TEXT, "details"),
-        "history": Listed(TEXT),
+        "details": ListOf(TEXT, "details"),
+        "history": ListOf(TEXT),
     }
 
 
@@ -104,7 +104,7 @@ def _tensors(header: Header, own: dict[str, Array], arrays: dict[str, NumericArr
 
 def check_checkpoint(header: Header, tensors: dict[str, Array]) -> None:
     """Raise `ArgumentError` unless header and story are those of a checkpoint; its progress is the learner's own."""
-    texts = Listed(TEXT)
+    texts = ListOf(TEXT)
     outcome = Record({"kind": Plain((str,), words=("", *OUTCOMES)), "reason": TEXT, "hint": TEXT})
     parts: dict[str, Part] = {"fingerprint": TEXT, "details": texts, "history": texts, "outcome": outcome}
     Record(parts, Anything()).check("", header, {})
@@ -131,4 +131,4 @@ def check_same(parts: Parts, structure: Header, arrays: dict[str, Array]) -> Non
     changed = [f"structure.{name}" for name in structure if written[name] != structure[name]]
     changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(parts.arrays[name], array)]
     if changed:
-        refuse(changed[0], "does not agree with the rest of the model")
+        reject(changed[0], "does not agree with the rest of the model")

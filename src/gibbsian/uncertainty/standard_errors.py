@@ -122,7 +122,7 @@ def standard_errors(
     classes can be exchanged, so that errors are those of the maximum that was found; shares of classes
     sum to one and mean directions have unit norm, and the errors keep to that. Functions of a full-span model are taken
     as given, though the same rows have chosen them. Where a learner solves no equations, `bootstrap` refits.
-    Where cells are missing and the learner completes them, the derivatives go through the completions as well.
+    If cells are missing and the learner completes them, the derivatives go through the completions as well.
 
     A penalty pulls estimates towards zero. Its L2 part enters the curvature, but intervals around penalised estimates
     do not account for that bias. Couplings that an L1 penalty set to zero have no standard error (NaN), and the

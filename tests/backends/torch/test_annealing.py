@@ -9,13 +9,13 @@ from gibbsian.backends.device import on_device
 from gibbsian.old_sampling import Annealing, variable_path
 from gibbsian.old_sampling.bridges import TemperedColumns
 from gibbsian.old_sampling.variable_paths import Walkers
-from systems import BINARY, exact_law, random_model
+from systems import BINARY, exact_law, products_of_order, random_model
 
 torch = pytest.importorskip("torch")
 annealing = pytest.importorskip("gibbsian.backends.torch.annealing")
 
 POTTS = gb.TablesFamily.potts(gb.graphs.grid(2, 2), Variables.categories((3, 2, 3, 2)))
-PRODUCTS = gb.ProductsFamily.of_order(5, 3)
+PRODUCTS = products_of_order(5, 3)
 KINDS = {
     "dense": lambda rng: random_model(gb.graphs.complete(5), rng),
     "grid": lambda rng: random_model(gb.graphs.grid(2, 24), rng, BINARY),  # few colours for its size

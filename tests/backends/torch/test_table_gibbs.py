@@ -7,7 +7,7 @@ import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.backends.device import on_device
 from gibbsian.estimators import ESTIMATORS
-from systems import BINARY, SPINS, exact_law
+from systems import BINARY, SPINS, exact_law, functions_on, products_of_order, products_on
 from systems import KINDS as FAMILIES
 
 torch = pytest.importorskip("torch")
@@ -20,11 +20,9 @@ TRIANGLE = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 4)  # the last variabl
 KINDS = {
     "potts": lambda: gb.TablesFamily.potts(gb.graphs.grid(2, 2), Variables.categories((3, 2, 4, 2))),
     "tables": lambda: FAMILIES["tables"](TRIANGLE, Variables.categories((3, 2, 4, 2))),
-    "order 4": lambda: gb.ProductsFamily.of_order(5, 4, BINARY),
-    "levels": lambda: gb.ProductsFamily.on_graph(
-        gb.graphs.complete(3), Variables.ordinal([(-1, 0, 1), (0, 1), (0, 1, 2)])
-    ),
-    "functions": lambda: gb.FullSpanFamily.on_graph(gb.graphs.complete(3), SPINS(3)),
+    "order 4": lambda: products_of_order(5, 4, BINARY),
+    "levels": lambda: products_on(gb.graphs.complete(3), Variables.ordinal([(-1, 0, 1), (0, 1), (0, 1, 2)])),
+    "functions": lambda: functions_on(gb.graphs.complete(3), SPINS(3)),
 }
 
 

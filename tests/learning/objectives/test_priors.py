@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learning import EM, MomentMatching, as_learner, run
 from gibbsian.learning.objectives import Laplace, Likelihood, Normal, Pseudolikelihood, StudentT, value_and_gradient
 from gibbsian.learning.objectives.priors import SmoothPenalty, as_families, bind_prior
-from gibbsian.models import KMeansFamily
+from gibbsian.models import KMeansFamily, Model
 from systems import dataset_of, random_model, sampled_data
 
 X = np.linspace(-3.0, 4.0, 11)
@@ -154,7 +154,7 @@ def test_priors_elsewhere(votes, tmp_path):
     with pytest.raises(ArgumentError, match="log_prior"):
         gb.BoltzmannMachine(learner="mean-field", log_prior="normal:1").fit(votes)
     with pytest.raises(ArgumentError, match="log_prior"):
-        run(EM(log_prior="normal:1"), KMeansFamily(2, 2).unfitted(), votes)
+        run(EM(log_prior="normal:1"), Model.zeros(KMeansFamily(2, 2)), votes)
     chunks = gb.BoltzmannMachine(log_prior="normal:0.01", random_state=0)
     assert np.abs(chunks.partial_fit(votes).model_.theta).max() < 0.1
 

@@ -34,8 +34,8 @@ def of_tables(family: Any, rows: Any) -> MatrixConditionals:
     """Bind rows of tables of pairs: a column for each value, as many for each variable as the largest has."""
     sizes, q = np.array(family.variables.sizes), max(family.variables.sizes)
     columns = [np.arange(i * q, i * q + size) for i, size in enumerate(sizes)]
-    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in family.scopes[: family.n_singles])])
-    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in family.scopes[family.n_singles :]]
+    biases = np.concatenate([np.empty(0, np.int64), *(columns[i] for (i,) in family.scopes[: family.scopes.n_singles])])
+    grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in family.scopes[family.scopes.n_singles :]]
     sources, targets = np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
     if rows.masked is not None:
         wide = np.zeros((len(rows.codes), len(sizes) * q), bool)
@@ -175,10 +175,10 @@ class MatrixConditionals:
                 found = tuple(part.cpu().numpy() for part in found)
             yield [found[:-1]], found[-1]
 
-    def slope_sums(self, theta: Any, loss: Any) -> Any:
-        """Return what `PairConditionals.slope_sums` does, of an array or a tensor there as such."""
+    def derivative_sums(self, theta: Any, loss: Any) -> Any:
+        """Return what `PairConditionals.derivative_sums` does, of an array or a tensor there as such."""
         if isinstance(theta, np.ndarray):
-            return self.slope_sums(self._device.put(theta, torch.float64), loss).cpu().numpy()
+            return self.derivative_sums(self._device.put(theta, torch.float64), loss).cpu().numpy()
         n, half = self._n_columns, self._gap / 2
         sums: Any = sum(products.double() for _, products in self._blocks(theta, loss.two, signed=False))
         return -2.0 * torch.cat([sums[-1:, :n], sums[:n, :n] / half]).T

@@ -8,14 +8,14 @@ drags two biases along, gradient steps creep through a narrow valley, and a rate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Protocol, Self
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba.cliques import shift_products
 from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
 
@@ -85,7 +85,7 @@ class PairShift:
     `pairs` say which two biases, one in each column, each parameter after the biases is of.
     """
 
-    pairs: Floats
+    pairs: Integers
     mean: Floats
     transposed: bool = False
 
@@ -95,7 +95,7 @@ class PairShift:
         return replace(self, transposed=not self.transposed)
 
     def __matmul__(self, vector: Floats) -> Floats:
-        shift = spread_biases if self.transposed else gather_couplings
+        shift: Callable[[Floats, Integers, Floats], Floats] = spread_biases if self.transposed else gather_couplings
         return shift(vector, self.pairs, self.mean)
 
     def on_device(self, twins: ModuleType) -> Matrix:
@@ -103,7 +103,7 @@ class PairShift:
         return twins.Shift(self.pairs.T, self.mean, self.transposed)
 
 
-def pair_centring(pairs: Floats, mean: Floats, scales: Floats) -> LinearMap:
+def pair_centring(pairs: Integers, mean: Floats, scales: Floats) -> LinearMap:
     """Return the change for biases and what pairs of them have in common: biases take up its mean."""
     return LinearMap(scales, PairShift(pairs, mean), PairShift(pairs, -mean))
 
@@ -115,7 +115,7 @@ class ProductShift:
     `steps` have a variable, a product that holds it, and the one that is left without it, in the variables' order.
     """
 
-    steps: Floats
+    steps: Integers
     mean: Floats
     transposed: bool = False
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
@@ -25,12 +25,7 @@ TARGETS = (
 )
 
 
-def targets_setting() -> Any:
-    """Declare the columns that are predicted from the others."""
-    return free(None, TARGETS, doc="str, int or sequence, optional")
-
-
-def target_places(targets: object, data: Dataset) -> Floats:
+def target_places(targets: object, data: Dataset) -> Integers:
     """Return the numbers of the target columns."""
     return np.arange(data.n_variables) if targets is None else data.places(targets, "targets")
 
@@ -58,7 +53,7 @@ class ConditionalLikelihood(Objective[Family]):
     takes_missing: ClassVar[bool] = True
     joint_targets: ClassVar[bool] = True
 
-    targets: object = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=free(None, TARGETS, doc="str, int or sequence, optional"))
     max_seconds: float = positional(
         kw_only=False, default=number(10.0, "Refuse when one row is predicted to take longer.", above=0)
     )
@@ -104,9 +99,9 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
     loss = Loss(logistic, softmax)
     has_preconditioner: ClassVar[bool] = False  # parameters that touch no target are to stay where they are
 
-    targets: object = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=free(None, TARGETS, doc="str, int or sequence, optional"))
 
-    def masked(self, data: Dataset) -> Floats | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return the costs of columns that are given."""
         if self.targets is None:
             return None

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Mask
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -48,9 +48,9 @@ class BoundLoss:
         """Return value and gradient."""
         return self.conditionals.evaluate(theta, self.loss)
 
-    def slope_sums(self, theta: Floats) -> Floats:
-        """Return the sums over rows that update a dense preconditioner: see `PairConditionals.slope_sums`."""
-        return self.conditionals.slope_sums(theta, self.loss)
+    def derivative_sums(self, theta: Floats) -> Floats:
+        """Return the sums over rows that update a dense preconditioner: see `PairConditionals.derivative_sums`."""
+        return self.conditionals.derivative_sums(theta, self.loss)
 
 
 class ConditionalsObjective(Objective[DiscreteFamily]):
@@ -78,7 +78,7 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
     bounded: ClassVar[bool] = False  # whether the derivative of the loss is, so that single precision holds it
     takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
-    def masked(self, data: Dataset) -> Floats | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return which costs do not count; None where all do."""
         return None
 
@@ -139,9 +139,9 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
             return None  # a loss that is flat there, or whose minimum is not the model
         return known.preconditioner(mean, statistics, weights, l2)
 
-    def slope_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
+    def derivative_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
         """Return a function of theta for `PairCurvature.renewed`: a pass over the rows costs an evaluation."""
-        return data.bind(partial(self._slope_sums_over, model))
+        return data.bind(partial(self._derivative_sums_over, model))
 
-    def _slope_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
-        return self._over(model, data, by_row=True).slope_sums
+    def _derivative_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
+        return self._over(model, data, by_row=True).derivative_sums

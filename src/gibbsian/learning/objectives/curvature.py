@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Slice
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
@@ -19,7 +19,7 @@ FLOPS_PER_SECOND = 1e10  # of one BLAS core, about; predictions err on the safe 
 LARGEST_EXPONENT = 900.0  # predictions stop growing here, well before a float64 overflows
 
 
-def state_blocks(data: Dataset) -> Iterator[slice]:
+def state_blocks(data: Dataset) -> Iterator[Slice]:
     """Cut the states into blocks that are small against matrices over all pairs of parameters."""
     return row_blocks(data.n_states, 1, STATES_AT_ONCE)
 

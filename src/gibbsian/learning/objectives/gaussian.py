@@ -11,10 +11,11 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete
+from gibbsian.inference.gaussian_posterior import GaussianRows
 from gibbsian.learning.objectives.base import Function, Objective, Scores
 from gibbsian.learning.objectives.curvature import state_blocks
 from gibbsian.models.base import Model
-from gibbsian.models.families.gaussian import LOG_TWO_PI, GaussianFamily, Moments
+from gibbsian.models.families.gaussian import LOG_TWO_PI, GaussianFamily, Moments, gaussian_loss
 from gibbsian.models.rows import patterns_of
 
 GaussianModel = Model[GaussianFamily]
@@ -36,7 +37,8 @@ class ExpectedMoments(NamedTuple):
 
     def under(self, model: GaussianModel) -> Moments:
         """Return the expected moments of the rows given their present cells."""
-        return model.family.expected_moments(model.theta, self.data.states, self.data.missing, self.data.weights)
+        rows = GaussianRows(model.family, self.data.states, self.data.missing)
+        return rows.moments(model.theta, self.data.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +93,16 @@ class GaussianLikelihood(Objective[GaussianFamily]):
         """Take the moments of complete rows once and return the function of theta."""
         family = model.family
         if isinstance(data, Moments) or not data.has_missing:
-            return partial(family.loss, moments=moments_of(family, data))
-        patterns = [(data.weights[rows].sum() / data.total_weight, mask)
-                    for rows, mask in patterns_of(data.states, data.missing)]  # fmt: skip
+            return partial(gaussian_loss, family, moments=moments_of(family, data))
+        rows = GaussianRows(family, data.states, data.missing)
+        patterns = [(data.weights[places].sum() / data.total_weight, mask)
+                    for places, mask in patterns_of(data.states, data.missing)]  # fmt: skip
         constant = sum(w * float(np.sum(0.5 + 0.5 * LOG_TWO_PI + np.log(family.scale[mask]))) for w, mask in patterns)
 
         def function(theta: Floats) -> tuple[float, Floats]:
-            moments = family.expected_moments(theta, data.states, data.missing, data.weights)
-            value, gradient = family.loss(theta, moments)
-            if not np.isfinite(value):
-                return np.inf, gradient
+            if not np.isfinite(family.log_partition(theta)):
+                return np.inf, np.full_like(theta, np.inf)
+            value, gradient = gaussian_loss(family, theta, rows.moments(theta, data.weights))
             # the evidence of a row is its expected log-weight plus the entropy of its missing numbers
             precision = family.precision(theta)
             halves = (w / 2 * np.linalg.slogdet(precision[np.ix_(mask, mask)])[1] for w, mask in patterns)
@@ -114,10 +116,11 @@ class GaussianLikelihood(Objective[GaussianFamily]):
         if isinstance(data, Moments) or not data.has_missing:
             return GaussianPreconditioner.of(family, moments_of(family, data), l2)
         whole = replace(family, graph=complete(family.graph.n_nodes))
-        theta, least = whole.independent(), FLATTEST * np.eye(family.graph.n_nodes)
+        rows, least = GaussianRows(whole, data.states, data.missing), FLATTEST * np.eye(family.graph.n_nodes)
+        theta = whole.theta_of(np.eye(family.graph.n_nodes), np.zeros(family.graph.n_nodes))
         for _ in range(EM_ROUNDS):
-            moments = whole.expected_moments(theta, data.states, data.missing, data.weights)
-            theta = whole.theta_of(np.linalg.inv(moments.covariance + least), moments.mean)
+            moments = rows.moments(theta, data.weights)
+            theta = whole.theta_of(np.asarray(np.linalg.inv(moments.covariance + least), np.float64), moments.mean)
         return GaussianPreconditioner.of(family, moments, l2)
 
     def curvature(self, model: GaussianModel, data: Dataset, max_seconds: float = 60.0) -> Floats:

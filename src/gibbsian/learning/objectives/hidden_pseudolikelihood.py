@@ -109,5 +109,7 @@ class Flips:
         """Return the mean loss given the evidence of each distinct row, and its derivative by each evidence."""
         costs = evidence[self.here] - evidence[self.there]
         slopes, size = self.shares * expit(-costs), len(evidence)
-        down, up = (np.bincount(places, slopes, minlength=size) for places in (self.here, self.there))
-        return float(self.shares @ np.logaddexp(0.0, -costs)), up - down
+        slope: Floats = np.zeros(size)
+        slope += np.bincount(self.there, slopes, minlength=size)
+        slope -= np.bincount(self.here, slopes, minlength=size)
+        return float(self.shares @ np.logaddexp(0.0, -costs)), slope

@@ -56,7 +56,7 @@ class Likelihood(Objective[ExponentialFamily]):
     def __post_init__(self) -> None:
         check(self)
 
-    def in_closed_form(self) -> GaussianLikelihood:
+    def in_closed_form(self) -> GaussianLikelihood:  # type: ignore[override]
         """Return the form for Gaussian models."""
         return GaussianLikelihood()
 

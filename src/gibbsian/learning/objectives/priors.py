@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Mask
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Function
 from gibbsian.settings import check, declared, number, positional
@@ -118,7 +118,15 @@ class Rescaled:
 Prior = str | Family | Rescaled | Function
 
 
-def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, temperature: float) -> dict[str, Any]:
+class NaturalPenalties(TypedDict):
+    """Penalties of the parameters that stand in the exponent."""
+
+    l1: float | str
+    l2: float
+    log_prior: Prior | None
+
+
+def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, temperature: float) -> NaturalPenalties:
     """Return penalties of theta in ``P(x) = exp(theta . S(x) / T) / Z`` as penalties of ``theta / T``.
 
     A strength of L1 that is a word is one that a learner takes from the data, in natural parameters.
@@ -136,7 +144,7 @@ def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, tempe
     }
 
 
-PRIORS: dict[str, Callable[..., Family]] = {
+PRIORS: dict[str, Callable[..., Family]] = {  # type: ignore[explicit-any]
     "normal": Normal,
     "laplace": Laplace,
     "student-t": StudentT,
@@ -196,9 +204,9 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def slope_sums(self) -> Callable[[Floats], Floats] | None:
+    def derivative_sums(self) -> Callable[[Floats], Floats] | None:
         """What a preconditioner is renewed from, where the function has it."""
-        return getattr(self.function, "slope_sums", None)
+        return getattr(self.function, "derivative_sums", None)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
@@ -206,7 +214,7 @@ class _Penalised:
         return value + more, gradient + slope
 
 
-def bind_prior(given: Prior | None, interactions: Floats) -> tuple[Function | None, Floats]:
+def bind_prior(given: Prior | None, interactions: Mask) -> tuple[Function | None, Floats]:
     """Return a prior as a function of theta, and the slopes of its corners at zero, one for each parameter.
 
     Parameters
@@ -216,7 +224,7 @@ def bind_prior(given: Prior | None, interactions: Floats) -> tuple[Function | No
     interactions : ndarray of bool
         Which parameters are interactions.
     """
-    corners = np.zeros(interactions.size)
+    corners: Floats = np.zeros(interactions.size)
     if isinstance(given, Rescaled):
         factor, (inner, corners) = given.factor, bind_prior(given.prior, interactions)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -207,9 +207,14 @@ class Optimizer(ABC, Generic[S]):
     True
     """
 
-    # Whether it takes a preconditioner, or tensors on a device.
+    # Whether it takes a preconditioner, or tensors on a device; how many vectors as long as theta a step then has.
     takes_preconditioner: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors as long as theta that a step has at a time."""
+        raise NotImplementedError
 
     @abstractmethod
     def init(self, function: Function, theta: Floats, l1: Floats) -> S:
@@ -257,11 +262,23 @@ class MovedState(OptimizerState, Generic[M]):
 class ByMoves(Optimizer[MovedState[M]]):
     """Steps of a `GradientStep`: a move, and the function where it ends."""
 
-    def init(self: Any, function: Function, theta: Floats, l1: Floats) -> MovedState[M]:
+    @abstractmethod
+    def init_move(self, theta: Floats) -> M:
+        """Return the state before the first move."""
+
+    @abstractmethod
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: M) -> tuple[Floats, M]:
+        """Return the next point and the state there."""
+
+    @abstractmethod
+    def rate_at(self, t: int) -> float:
+        """Return the rate of the move after `t` others."""
+
+    def init(self, function: Function, theta: Floats, l1: Floats) -> MovedState[M]:
         """Evaluate the start."""
         return _evaluated(function, theta, l1, 1, self.init_move(theta))
 
-    def step(self: Any, function: Function, state: MovedState[M], l1: Floats) -> tuple[MovedState[M], StepInfo]:
+    def step(self, function: Function, state: MovedState[M], l1: Floats) -> tuple[MovedState[M], StepInfo]:
         """Take one step; one evaluation was made at the start, and one after every step since."""
         theta, motion = self.move(state.theta, state.gradient, l1, state.motion)
         new = _evaluated(function, theta, l1, state.evaluations + 1, motion)

@@ -125,7 +125,7 @@ class Conditionals(ABC):
         """Return the Hessian of `evaluate`; by default by differences of its gradient."""
         return symmetric_differences(lambda point: self.evaluate(point, loss)[1], theta, max_seconds)
 
-    def slope_sums(self, theta: Floats, loss: Loss) -> Floats:
+    def derivative_sums(self, theta: Floats, loss: Loss) -> Floats:
         """Return the sums over rows that update a dense preconditioner of pairs; needs ``by_row=True``."""
         raise NotImplementedError(_BY_ROW)
 

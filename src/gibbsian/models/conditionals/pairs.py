@@ -119,6 +119,22 @@ class Pairs(NamedTuple):
         np.add.at(excess, self.graph.edges[:, 1], backward - average)
         return self.join(biases + middle * excess, average)
 
+    def coupling_fields(self, theta: Floats) -> Callable[[Floats], Floats]:
+        """Return the function that maps rows of scores (float64) to ``sum_j w_ij x_j``."""
+        couplings = theta[self.n_biases :]
+        if self.graph.is_dense:
+            matrix = self.graph.matrix(couplings)
+            return lambda scores: scores @ matrix
+        indptr, neighbours, ids = self.graph.csr
+        weights = couplings[ids]
+        return lambda scores: kernels.sparse_fields(scores, indptr, neighbours, weights)
+
+    def statistics_of_spins(self, means: Floats, products: Floats) -> Floats:
+        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
+        middle, half, (i, j) = self.low + self.gap / 2, self.gap / 2, self.graph.edges.T
+        pairs = middle**2 + middle * half * (means[i] + means[j]) + half**2 * products
+        return self.join(middle + half * means, pairs)
+
     def matrix(self, couplings: Floats) -> Floats:
         """Return the matrix whose column u holds the couplings of the regression of u."""
         if not self.directed:
@@ -199,7 +215,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
         indices = np.concatenate([bias, self.pairs.n_biases + self.coupling_of[entries]])
         return indices, (regressors * curvatures[:, [node]]).T @ regressors
 
-    def slope_sums(self, theta: Floats, loss: Loss) -> Floats:
+    def derivative_sums(self, theta: Floats, loss: Loss) -> Floats:
         """Return the sums over rows that update a dense preconditioner, in units of spins.
 
         Row u sums the derivatives of the loss of variable u, then these times each column.
@@ -211,7 +227,7 @@ class PairConditionals(RowConditionals[Parameters, Saved]):
         >>> from gibbsian.models.conditionals import WeightedRows
         >>> rows = WeightedRows.of(np.array([[1, 1], [1, 0]]))
         >>> bound = gb.PairwiseFamily(gb.graphs.complete(2)).conditionals(rows)
-        >>> bound.slope_sums(np.zeros(3), Pseudolikelihood.loss).tolist()
+        >>> bound.derivative_sums(np.zeros(3), Pseudolikelihood.loss).tolist()
         [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
         """
         prepared, n, half = self.prepare(theta), self.pairs.graph.n_nodes, self.pairs.gap / 2

@@ -35,7 +35,7 @@ class CliqueConditionals(RowConditionals[Floats, Floats]):
 
     def __init__(self, family: ProductsFamily, rows: WeightedRows):
         self.groups, self.n_parameters = family.variables.groups, family.n_parameters
-        self.levels, self.table = np.concatenate(family.variables.levels), family.scores
+        self.levels, self.table = np.concatenate(family.variables.levels), family.variables.padded_levels
         self.arrays = family.scopes.runs, *family.scopes.csr
         n_rows, n_variables = rows.codes.shape
         super().__init__(rows, row_blocks(n_rows, n_variables + self.n_parameters, BLOCK_PRODUCTS))

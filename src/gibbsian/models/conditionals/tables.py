@@ -58,8 +58,8 @@ def pairs_of_tables(family: TablesFamily) -> Design:
     """Return the sparse matrix from tables of pairs of two-valued variables to biases and couplings in 0/1 coding."""
     from scipy.sparse import csr_array
 
-    n, first = family.scopes.n_variables, int(family.offsets[family.n_singles])
-    single = family.scopes.csr[1][: family.n_singles]
+    n, first = family.scopes.n_variables, int(family.layout.offsets[family.scopes.n_singles])
+    single = family.scopes.csr[1][: family.scopes.n_singles]
     i, j = family.graph.edges.T
     edge = np.arange(i.size)
     low, high = 2 * np.arange(single.size), 2 * np.arange(single.size) + 1
@@ -76,7 +76,7 @@ def pairs_of_tables(family: TablesFamily) -> Design:
 def _bias_columns(family: TablesFamily) -> Integers:
     """Return the indices of the values, among those of all variables, that have a bias."""
     owner = np.repeat(np.arange(family.scopes.n_variables), family.variables.sizes)
-    return np.flatnonzero(np.isin(owner, family.scopes.csr[1][: family.n_singles]))
+    return np.flatnonzero(np.isin(owner, family.scopes.csr[1][: family.scopes.n_singles]))
 
 
 class OneHotPairs(RowConditionals[Parameters, Floats]):
@@ -86,8 +86,8 @@ class OneHotPairs(RowConditionals[Parameters, Floats]):
 
     def __init__(self, family: TablesFamily, rows: WeightedRows):
         self.groups = groups = family.variables.offsets
-        self.n_parameters, n_singles = family.n_parameters, family.n_singles
-        self.n_biases, self.n_values = int(family.offsets[n_singles]), int(groups[-1])
+        self.n_parameters, n_singles = family.n_parameters, family.scopes.n_singles
+        self.n_biases, self.n_values = int(family.layout.offsets[n_singles]), int(groups[-1])
         values = [np.arange(*ends) for ends in pairwise(groups)]
         self.bias_columns = _bias_columns(family)
         pairs = (values[i][:, None] * self.n_values + values[j] for i, j in family.scopes[n_singles:])
@@ -129,7 +129,7 @@ class OrientedPairs(RowConditionals[Parameters, None]):
 
     def __init__(self, family: TablesFamily, rows: WeightedRows):
         self.n_parameters, self.groups = family.n_parameters, family.variables.offsets
-        self.orientation, self.bias_columns = family.orientation, _bias_columns(family)
+        self.orientation, self.bias_columns = family.layout.orientation, _bias_columns(family)
         super().__init__(rows, row_blocks(len(rows.codes), int(self.groups[-1])))
 
     def prepare(self, theta: Floats) -> Parameters:
@@ -198,7 +198,7 @@ class Tables(RowConditionals[Floats, None]):
     """Conditionals of tables of any number of variables: lookups of the present entry, and of one for each change."""
 
     def __init__(self, family: TablesFamily, rows: WeightedRows):
-        self.family, self.n_parameters, self.groups = family, family.n_parameters, family.variables.groups
+        self.arrays, self.n_parameters, self.groups = family.layout.arrays, family.n_parameters, family.variables.groups
         n_columns = rows.codes.shape[1] if self.groups is None else int(self.groups[-1])
         super().__init__(rows, row_blocks(len(rows.codes), n_columns))
 
@@ -208,9 +208,9 @@ class Tables(RowConditionals[Floats, None]):
 
     def forward(self, prepared: Floats, rows: States) -> tuple[Floats, None]:
         """Return the costs of rows."""
-        return np.ascontiguousarray(table_kernels.costs(rows, self.groups, *self.family.arrays, prepared).T), None
+        return np.ascontiguousarray(table_kernels.costs(rows, self.groups, *self.arrays, prepared).T), None
 
     def backward(self, rows: States, derivatives: Floats, saved: None) -> Floats:
         """Return the gradient of ``sum(derivatives * costs)``."""
         derivatives = np.ascontiguousarray(derivatives.T)
-        return np.asarray(table_kernels.costs_vjp(rows, derivatives, self.groups, *self.family.arrays))
+        return np.asarray(table_kernels.costs_vjp(rows, derivatives, self.groups, *self.arrays))

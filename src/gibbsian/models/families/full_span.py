@@ -22,12 +22,12 @@ from gibbsian.models.factors import Factor, FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.products import ProductsFamily
 from gibbsian.models.families.scoped import Weights
 from gibbsian.models.families.span_basis import SpanBasis
-from gibbsian.models.file_parts import COUNT, Listed, PartsInFile, Plain, integers, reals
+from gibbsian.models.file_parts import COUNT, ListOf, PartsInFile, Plain, integers, reals
 from gibbsian.models.given import Given, cached_by_nodes
 from gibbsian.models.interactions import Interactions, of_tables
-from gibbsian.models.scopes import Scope, Scopes, triangles
-from gibbsian.models.variables import Variables, VariablesOf, as_variables, checked_fixed, checked_weights
-from gibbsian.resources import memory_limit, require_memory, row_blocks
+from gibbsian.models.scopes import Scope, Scopes
+from gibbsian.models.variables import Variables, checked_fixed, checked_weights
+from gibbsian.resources import require_memory, row_blocks
 from gibbsian.startup import logsumexp
 
 # Maximum number of states of the variables of one function in a factor graph.
@@ -71,8 +71,8 @@ class FullSpanFamily:
     >>> import numpy as np
     >>> from gibbsian import FullSpanFamily, Variables
     >>> model = FullSpanFamily.model({3: 0.5}, Variables.binary(2))
-    >>> model.family.supports, model.log_weights(np.array([[0, 0], [0, 1]]))
-    ([(0, 1)], array([ 0.5, -0.5]))
+    >>> model.family.scopes, model.log_weights(np.array([[0, 0], [0, 1]]))
+    (((0, 1),), array([ 0.5, -0.5]))
 
     The state of a learner has the family, theta and the dual (TA22 eq. 2.6). A step appends functions or takes some of
     them, extends or cuts theta likewise, and overwrites the dual.
@@ -96,7 +96,7 @@ class FullSpanFamily:
     registered_name: ClassVar[str]
     has_fast_transform: ClassVar[bool] = True
     parts_in_file: ClassVar[PartsInFile] = {
-        "cardinalities": Listed(COUNT, "all"),
+        "cardinalities": ListOf(COUNT, "all"),
         "n_hidden": Plain((int,), 0, size="hidden"),
         "indices": integers("parameters", low=1),
         "theta": reals("parameters"),
@@ -106,8 +106,8 @@ class FullSpanFamily:
     def __post_init__(self) -> None:
         functions = np.array(self.functions, dtype=np.int64)
         ordered, size = np.sort(functions, axis=None), self.basis.size
-        within = ordered.size == 0 or 0 < ordered[0] <= ordered[-1] < size
-        if functions.ndim != 1 or not within or (ordered[1:] == ordered[:-1]).any():
+        valid = ordered.size == 0 or 0 < ordered[0] <= ordered[-1] < size
+        if functions.ndim != 1 or not valid or (ordered[1:] == ordered[:-1]).any():
             raise ArgumentError(
                 f"must be different numbers from 1 to {size - 1}", "0 is the constant", argument="functions"
             )
@@ -123,50 +123,10 @@ class FullSpanFamily:
         return cls(SpanBasis(variables + Variables.ordinal(map(range, hidden))), np.empty(0, np.int64), len(hidden))
 
     @classmethod
-    def dense(cls, variables: Variables, hidden: Sequence[int] = ()) -> Self:
-        """Return the family with every function, which contains all positive distributions."""
-        family = cls.uniform(variables, hidden)
-        require_memory(16.0 * family.basis.size, f"all {family.basis.size:.3g} functions", "choose fewer variables")
-        return family.append(np.arange(1, family.basis.size))
-
-    @classmethod
     def model(cls, parameters: Mapping[int, float], variables: Variables, hidden: Sequence[int] = ()) -> Model[Self]:
         """Return a model from the parameters of its functions."""
         family = cls.uniform(variables, hidden).append(list(parameters))
         return Model(family, np.array(list(parameters.values()), dtype=np.float64))
-
-    @classmethod
-    def on_graph(cls, graph: Graph, variables: VariablesOf = Variables.spins) -> Self:
-        """Return the family with all functions of single variables, edges and triangles of a graph.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> from gibbsian import FullSpanFamily
-        >>> FullSpanFamily.on_graph(gb.graphs.complete(2)).supports
-        [(0,), (1,), (0, 1)]
-        """
-        family = cls.uniform(as_variables(variables, graph.n_nodes))
-        scopes = [*Scopes.of_graph(graph), *triangles(graph)]
-        return family.append(np.concatenate([family.basis.functions_of(scope) for scope in scopes]))
-
-    @classmethod
-    def of_log_weights(cls, log_weights: Floats, variables: Variables) -> Model[Self]:
-        """Return the model with these log-weights of all rows; there is one for every distribution without zeros.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gibbsian import FullSpanFamily, Variables
-        >>> model = FullSpanFamily.of_log_weights(np.log([0.2, 0.3, 0.5]), Variables.categories((3,)))
-        >>> model.family.probabilities(model.theta).values.round(6)
-        array([0.2, 0.3, 0.5])
-        """
-        family, table = cls.uniform(variables), np.array(log_weights, dtype=np.float64)
-        for i, (q, stride) in enumerate(zip(variables.sizes, family.basis.strides.tolist(), strict=True)):
-            table = (np.linalg.inv(family.basis.local_values(i).T) @ table.reshape(-1, q, stride)).ravel()
-        used = 1 + np.flatnonzero(table[1:])
-        return Model(family.append(used), table[used])
 
     # -- structure ----------------------------------------------------------------------------------------------------
     @property
@@ -180,19 +140,9 @@ class FullSpanFamily:
         return self.functions.size
 
     @property
-    def orders(self) -> Integers:
-        """Number of variables of each function."""
-        return self.basis.orders(self.functions)
-
-    @property
-    def supports(self) -> list[Scope]:
-        """The variables of each function."""
-        return self.basis.supports(self.functions)
-
-    @property
     def penalised(self) -> Mask:
         """Mask of the functions of two or more variables."""
-        return self.orders > 1
+        return self.basis.orders(self.functions) > 1
 
     @property
     def statistic_range(self) -> tuple[Floats, Floats]:
@@ -202,7 +152,7 @@ class FullSpanFamily:
     @cached_property
     def scopes(self) -> Scopes:
         """The sets of variables with a function."""
-        return Scopes.sorted(set(self.supports), len(self.variables))
+        return Scopes.sorted(set(self.basis.supports(self.functions)), len(self.variables))
 
     @property
     def graph(self) -> Graph:
@@ -264,23 +214,7 @@ class FullSpanFamily:
 
     def _spin_weights(self, theta: Floats) -> Floats:
         """Return the weights of products of spins: a function is a product of signs that are -1 at code 1."""
-        return theta * (-1.0) ** self.orders
-
-    def to_products(self, theta: Floats) -> Model[ProductsFamily]:
-        """Return the same distribution of two-valued variables as products of spins; log Z is the same.
-
-        Examples
-        --------
-        >>> from gibbsian import FullSpanFamily, Variables
-        >>> model = FullSpanFamily.model({1: 0.25, 6: 0.5}, Variables.binary(3))
-        >>> products = model.family.to_products(model.theta)
-        >>> products.family.scopes, products.theta
-        (((2,), (0, 1)), array([-0.25, 0.5 ]))
-        """
-        if not self.variables.two_valued:
-            raise ArgumentError("must all have two values to be spins", argument="variables")
-        weights = zip(self.supports, self._spin_weights(theta).tolist(), strict=True)
-        return ProductsFamily.model(dict(weights), len(self.variables))
+        return theta * (-1.0) ** self.basis.orders(self.functions)
 
     # -- all rows at once ---------------------------------------------------------------------------------------------
     # Tables are in the order of the numbers of rows or of functions. `out` is a table of the same size, float64 or
@@ -323,22 +257,15 @@ class FullSpanFamily:
         require_memory(
             8.0 * size,
             f"{what} over {size:.3g} states",
-            "ask conditional(), pseudo_score() or model_.log_weights(), which need no table over all states",
+            "use conditional(), pseudo_score() or model_.log_weights(), which need no table over all states",
         )
         return aligned_zeros(size)
-
-    def table_pays(self, n_rows: int) -> bool:
-        """Whether a table of all rows fits in memory and is the cheaper way to the log-weights of some rows.
-
-        The table costs a pass over all rows for each variable, the direct way one over all pairs of row and function.
-        """
-        return n_rows * self.n_parameters >= self.basis.size and 8.0 * self.basis.size <= memory_limit()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return the log-weight of each row of codes, directly or from a table, whichever is cheaper."""
         codes = self.variables.checked(x)
-        if self.table_pays(len(codes)):
+        if self.basis.table_pays(len(codes), self.n_parameters):
             return self.log_weight_table(theta)[self.basis.numbers(codes)]
         logs = np.empty(len(codes))
         for rows in row_blocks(len(codes), self.n_parameters):
@@ -353,7 +280,7 @@ class FullSpanFamily:
         """Return the weighted means of the functions over the rows."""
         codes = self.variables.checked(x)
         normalised = checked_weights(weights, len(codes))
-        if self.table_pays(len(codes)):
+        if self.basis.table_pays(len(codes), self.n_parameters):
             table = self._table("the table of the data", None)
             np.add.at(table, self.basis.numbers(codes), normalised)
             return self.statistics_from_table(table)
@@ -419,8 +346,8 @@ class FullSpanFamily:
         A function becomes its factor of the free variables, times the sign of its factor of the given ones.
         """
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place, basis, functions = self.without(fixed)
-        return Given.of_products(family, place, basis.values(functions, given_codes[None])[0])
+        family, target, basis, functions = self._without(fixed)
+        return Given.of_products(family, target, basis.values(functions, given_codes[None])[0])
 
     def given_rows(self, theta: Floats, nodes: Sequence[int] | Integers, codes: Codes) -> tuple[Self, Floats, Floats]:
         """Condition on the codes of many rows: return the family they share, and parameters and constant of each.
@@ -431,35 +358,75 @@ class FullSpanFamily:
         >>> from gibbsian import FullSpanFamily, Variables
         >>> family = FullSpanFamily.uniform(Variables.binary(2)).append([2, 3])
         >>> rest, parameters, constants = family.given_rows(np.array([0.2, 0.5]), [0], np.array([[0], [1]]))
-        >>> rest.supports, parameters.tolist(), constants.tolist()
-        ([(0,)], [[0.5], [-0.5]], [0.2, -0.2])
+        >>> rest.scopes, parameters.tolist(), constants.tolist()
+        (((0,),), [[0.5], [-0.5]], [0.2, -0.2])
         """
-        family, place, basis, functions = self.without(tuple(nodes))
+        family, target, basis, functions = self._without(tuple(nodes))
         n_rows, width = len(codes), family.n_parameters + 1
-        columns = np.arange(n_rows)[:, None] * width + place + 1  # column 0 is the constant
+        columns = np.arange(n_rows)[:, None] * width + target + 1  # column 0 is the constant
         terms = theta * basis.values(functions, codes)
         sums = np.asarray(np.bincount(columns.ravel(), terms.ravel(), n_rows * width), np.float64)
         sums = sums.reshape(n_rows, width)
         return family, sums[:, 1:], sums[:, 0]
 
     @cached_by_nodes
-    def without(self, nodes: Scope) -> tuple[Self, Integers, SpanBasis, Integers]:
+    def _without(self, nodes: Scope) -> tuple[Self, Integers, SpanBasis, Integers]:
         """Return the family of the other variables, and where each function went.
 
         That is its index in the new family, or -1, and the basis of the given variables with its factor there.
         """
         rest = np.setdiff1d(np.arange(len(self.variables)), nodes)
         basis, parts = self.basis.restricted(self.functions, rest)
-        used, place = np.unique(parts, return_inverse=True)
+        used, target = np.unique(parts, return_inverse=True)
         functions = used[used > 0]  # without the constant, which comes first
         n_hidden = int(np.count_nonzero(rest >= len(self.variables) - self.n_hidden))
         family = type(self)(basis, functions, n_hidden)
-        return family, place.ravel() - (used.size - functions.size), *self.basis.restricted(self.functions, nodes)
+        return family, target.ravel() - (used.size - functions.size), *self.basis.restricted(self.functions, nodes)
 
-    def without_hidden(self, theta: Floats) -> Model[Self]:
-        """Return the distribution of the columns, with hidden variables summed out, again as a full-span model."""
-        if not self.n_hidden:
-            return Model(self, theta)
-        columns = self.variables.take(range(len(self.variables) - self.n_hidden))
-        table = self.log_weight_table(theta).reshape(math.prod(columns.sizes), -1)
-        return self.of_log_weights(logsumexp(table, axis=1), columns)
+
+def from_log_weights(log_weights: Floats, variables: Variables) -> Model[FullSpanFamily]:
+    """Return the model with these log-weights of all rows; there is one for every distribution without zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian import Variables
+    >>> from gibbsian.models.families.full_span import from_log_weights
+    >>> model = from_log_weights(np.log([0.2, 0.3, 0.5]), Variables.categories((3,)))
+    >>> model.family.probabilities(model.theta).values.round(6)
+    array([0.2, 0.3, 0.5])
+    """
+    family, table = FullSpanFamily.uniform(variables), np.array(log_weights, dtype=np.float64)
+    for i, (q, stride) in enumerate(zip(variables.sizes, family.basis.strides.tolist(), strict=True)):
+        table = (np.linalg.inv(family.basis.local_values(i).T) @ table.reshape(-1, q, stride)).ravel()
+    used = 1 + np.flatnonzero(table[1:])
+    return Model(family.append(used), table[used])
+
+
+def without_hidden(model: Model[FullSpanFamily]) -> Model[FullSpanFamily]:
+    """Return the distribution of the columns, with hidden variables summed out, again as a full-span model."""
+    family = model.family
+    if not family.n_hidden:
+        return model
+    columns = family.variables.take(range(len(family.variables) - family.n_hidden))
+    table = family.log_weight_table(model.theta).reshape(math.prod(columns.sizes), -1)
+    return from_log_weights(logsumexp(table, axis=1), columns)
+
+
+def as_products(model: Model[FullSpanFamily]) -> Model[ProductsFamily]:
+    """Return the same distribution of two-valued variables as products of spins; log Z is the same.
+
+    Examples
+    --------
+    >>> from gibbsian import FullSpanFamily, Variables
+    >>> from gibbsian.models.families.full_span import as_products
+    >>> products = as_products(FullSpanFamily.model({1: 0.25, 6: 0.5}, Variables.binary(3)))
+    >>> products.family.scopes, products.theta
+    (((2,), (0, 1)), array([-0.25, 0.5 ]))
+    """
+    if not model.variables.two_valued:
+        raise ArgumentError("must all have two values to be spins", argument="variables")
+    weights = model.theta * (-1.0) ** model.family.basis.orders(model.family.functions)
+    return ProductsFamily.model(
+        dict(zip(model.family.basis.supports(model.family.functions), weights.tolist(), strict=True)), model.n_variables
+    )

@@ -21,7 +21,6 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Parts, fields_alone
 from gibbsian.models.file_parts import LARGEST, SIZE, PartsInFile, integers, reals
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.rows import patterns_of
 from gibbsian.models.variables import Variables, checked_weights
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
@@ -69,11 +68,11 @@ class GaussianParts(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The distribution at one theta, in standard units: mean, covariance and ``log det J``."""
+    """The distribution at one theta: mean and covariance in standard units, and log Z."""
 
     mean: Floats
     covariance: Floats
-    log_det: float
+    log_partition: float
 
     def moments(self, weight: float = 1.0) -> Moments:
         """Return the moments of the distribution, as those of rows with a weight."""
@@ -98,7 +97,7 @@ class GaussianFamily:
     >>> import numpy as np, gibbsian as gb
     >>> family = gb.GaussianFamily(gb.graphs.complete(2), np.zeros(2), np.ones(2))
     >>> model = gb.Model(family, np.array([0, 0, 2.0, 2.0, 1.0]))
-    >>> family.covariance(model.theta).round(3).tolist()             # the inverse of [[2, 1], [1, 2]]
+    >>> family.moments(model.theta)[1].round(3).tolist()             # the inverse of [[2, 1], [1, 2]]
     [[0.667, -0.333], [-0.333, 0.667]]
     """
 
@@ -173,10 +172,6 @@ class GaussianFamily:
         """Return theta, which is unique."""
         return theta
 
-    def independent(self) -> Floats:
-        """Return the parameters of independent variables with the means `centre` and standard deviations `scale`."""
-        return np.repeat([0.0, 1.0, 0.0], [self.graph.n_nodes, self.graph.n_nodes, self.graph.n_edges])
-
     def theta_of(self, precision: Floats, mean: Floats) -> Floats:
         """Return the parameters of a precision matrix and a mean, both in standard units."""
         i, j = self.graph.edges.T
@@ -189,35 +184,30 @@ class GaussianFamily:
         matrix[a, b] = matrix[b, a] = theta
         return matrix[1:, 1:]
 
-    def partial_correlations(self, theta: Floats) -> Floats:
-        """Return the matrix of correlations of pairs given all other columns."""
-        precision = self.precision(theta)
-        widths = np.sqrt(np.diag(precision))
-        partial: Floats = -precision / np.outer(widths, widths)
-        np.fill_diagonal(partial, 1.0)
-        return partial
-
     def interactions(self, theta: Floats) -> Interactions:
         """Return the partial correlations along the edges."""
         i, j = self.graph.edges.T
         pairs = tuple(map(tuple, self.graph.edges.tolist()))
-        return Interactions(pairs, self.partial_correlations(theta)[i, j], (self.graph.n_nodes,), "partial correlation")
+        return Interactions(
+            pairs, partial_correlations(self.precision(theta))[i, j], (self.graph.n_nodes,), "partial correlation"
+        )
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def solution(self, theta: Floats) -> Solution | None:
-        """Return mean, covariance and ``log det J``, or None if J is not positive definite."""
+    def _solution(self, theta: Floats) -> Solution | None:
+        """Return the distribution, or None if J is not positive definite."""
         try:
             factor = np.linalg.cholesky(self.precision(theta))
         except np.linalg.LinAlgError:
             return None
         inverse = np.linalg.inv(factor)
-        covariance = np.asarray(inverse.T @ inverse)
-        mean = covariance @ self.split(theta).fields
-        return Solution(mean, covariance, 2.0 * float(np.log(np.diag(factor)).sum()))
+        covariance, fields = np.asarray(inverse.T @ inverse), self.split(theta).fields
+        mean, log_det = covariance @ fields, 2.0 * float(np.log(np.diag(factor)).sum())
+        twice = fields @ mean + self.graph.n_nodes * LOG_TWO_PI - log_det
+        return Solution(mean, covariance, float(twice) / 2.0 + float(np.log(self.scale).sum()))
 
     def solve(self, theta: Floats) -> Solution:
-        """Return mean, covariance and ``log det J``; an error if J is not positive definite."""
-        solution = self.solution(theta)
+        """Return the distribution; an error if J is not positive definite."""
+        solution = self._solution(theta)
         if solution is None:
             raise ArgumentError("theta must give a positive definite precision matrix")
         return solution
@@ -226,23 +216,15 @@ class GaussianFamily:
         """Raise `ArgumentError` unless J is positive definite."""
         self.solve(theta)
 
-    def mean(self, theta: Floats) -> Floats:
-        """Return the mean in the units of the columns."""
-        return self.centre + self.scale * self.solve(theta).mean
-
-    def covariance(self, theta: Floats) -> Floats:
-        """Return the covariance in the units of the columns."""
-        return self.solve(theta).covariance * np.outer(self.scale, self.scale)
+    def moments(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the mean and the covariance in the units of the columns."""
+        mean, covariance, _ = self.solve(theta)
+        return self.centre + self.scale * mean, covariance * np.outer(self.scale, self.scale)
 
     def log_partition(self, theta: Floats) -> float:
         """Return log Z, or infinity if J is not positive definite."""
-        solution = self.solution(theta)
-        return np.inf if solution is None else self._log_partition(theta, solution)
-
-    def _log_partition(self, theta: Floats, solution: Solution) -> float:
-        """Return ``(h . mean + n log 2 pi - log det J) / 2 + sum log scale``."""
-        twice = self.split(theta).fields @ solution.mean + self.graph.n_nodes * LOG_TWO_PI - solution.log_det
-        return float(twice) / 2.0 + float(np.log(self.scale).sum())
+        solution = self._solution(theta)
+        return np.inf if solution is None else solution.log_partition
 
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``h . u - u' J u / 2`` of each row."""
@@ -302,32 +284,14 @@ class GaussianFamily:
         solution = self.solve(theta)
         return np.append(1.0, solution.mean), np.pad(solution.covariance, (1, 0)), solution.moments().matrix
 
-    # -- likelihood ---------------------------------------------------------------------------------------------------
-    def loss(self, theta: Floats, moments: Moments) -> tuple[float, Floats]:
-        """Return minus the mean log-likelihood of rows with these moments, and its gradient."""
-        data, solution = self.statistics_of(moments), self.solution(theta)
-        if solution is None:
-            return np.inf, np.full_like(data, np.inf)
-        value = self._log_partition(theta, solution) - float(data @ theta)
-        return value, self.statistics_of(solution.moments()) - data
 
-    def expected_moments(self, theta: Floats, x: States, missing: Mask | None, weights: Floats) -> Moments:
-        """Return the expected moments of rows given their present cells (the E step of EM); NaN if J is invalid."""
-        size, solution = self.graph.n_nodes + 1, self.solution(theta)
-        if solution is None:
-            return Moments(np.full((size, size), np.nan), np.nan)
-        u, matrix = self.standard(x), np.zeros((size, size))
-        for rows, mask in patterns_of(x, missing):
-            weight = weights[rows].sum()
-            if weight == 0:
-                continue
-            coefficients, residual = conditional(solution.covariance, mask)
-            filled = u[rows].copy()
-            filled[:, mask] = solution.mean[mask] + (filled[:, ~mask] - solution.mean[~mask]) @ coefficients
-            matrix += weight * Moments.of(filled, weights[rows]).matrix
-            block = np.ix_(np.append(False, mask), np.append(False, mask))
-            matrix[block] += weight * residual
-        return Moments(matrix / weights.sum(), float(weights.sum()))
+def gaussian_loss(family: GaussianFamily, theta: Floats, moments: Moments) -> tuple[float, Floats]:
+    """Return minus the mean log-likelihood of rows with these moments, and its gradient; infinite if J is invalid."""
+    data, solution = family.statistics_of(moments), family._solution(theta)
+    if solution is None:
+        return np.inf, np.full_like(data, np.inf)
+    value = solution.log_partition - float(data @ theta)
+    return value, family.statistics_of(solution.moments()) - data
 
 
 def conditional(covariance: Floats, mask: Mask) -> tuple[Floats, Floats]:
@@ -335,3 +299,11 @@ def conditional(covariance: Floats, mask: Mask) -> tuple[Floats, Floats]:
     across = covariance[np.ix_(~mask, mask)]
     coefficients = np.asarray(np.linalg.solve(covariance[np.ix_(~mask, ~mask)], across), np.float64)
     return coefficients, covariance[np.ix_(mask, mask)] - across.T @ coefficients
+
+
+def partial_correlations(precision: Floats) -> Floats:
+    """Return the matrix of correlations of pairs of variables given all others."""
+    widths = np.sqrt(np.diag(precision))
+    partial: Floats = -precision / np.outer(widths, widths)
+    np.fill_diagonal(partial, 1.0)
+    return partial

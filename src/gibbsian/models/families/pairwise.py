@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Self, cast
@@ -102,21 +102,6 @@ class PairwiseFamily:
         return Pairs(self.graph, self.bias, low, high - low)
 
     @property
-    def low(self) -> float:
-        """The score of code 0."""
-        return self.layout.low
-
-    @property
-    def gap(self) -> float:
-        """The difference between the two scores."""
-        return self.layout.gap
-
-    @property
-    def n_biases(self) -> int:
-        """Number of biases."""
-        return self.layout.n_biases
-
-    @property
     def n_parameters(self) -> int:
         """Number of biases and couplings."""
         return self.layout.n_parameters
@@ -129,13 +114,13 @@ class PairwiseFamily:
     @cached_property
     def scopes(self) -> Scopes:
         """The variables that have a bias, and the edges."""
-        singles = ((i,) for i in range(self.n_biases))
+        singles = ((i,) for i in range(self.layout.n_biases))
         return Scopes([*singles, *map(tuple, self.graph.edges.tolist())], self.graph.n_nodes)
 
     @property
     def statistic_range(self) -> tuple[Floats, Floats]:
         """The minimum and the maximum of the score, and of the product of two."""
-        scores, counts = self.variables.levels[0], [self.n_biases, self.graph.n_edges]
+        scores, counts = self.variables.levels[0], [self.layout.n_biases, self.graph.n_edges]
         products = np.outer(scores, scores)
         return np.repeat([scores.min(), products.min()], counts), np.repeat([scores.max(), products.max()], counts)
 
@@ -159,7 +144,7 @@ class PairwiseFamily:
     # -- parameters ---------------------------------------------------------------------------------------------------
     def split(self, theta: Floats) -> PairwiseParts:
         """Return views of the biases and the couplings."""
-        return PairwiseParts(theta[: self.n_biases], theta[self.n_biases :])
+        return PairwiseParts(theta[: self.layout.n_biases], theta[self.layout.n_biases :])
 
     def canonical(self, theta: Floats) -> Floats:
         """Return theta, which is unique."""
@@ -172,7 +157,7 @@ class PairwiseFamily:
 
     def terms_of(self, variables: Mask) -> Mask:
         """Return the mask of the biases of the masked variables, and of the couplings of their edges."""
-        return np.concatenate([variables[: self.n_biases], variables[self.graph.edges].any(axis=1)])
+        return np.concatenate([variables[: self.layout.n_biases], variables[self.graph.edges].any(axis=1)])
 
     def log_odds(self, theta: Floats) -> Floats:
         """Return the largest change of a log-probability by each parameter alone, in spins."""
@@ -195,13 +180,13 @@ class PairwiseFamily:
         ([-1.0, -1.0, 2.0], 0.5)
         """
         target = type(self)(self.graph, as_variables(variables, self.graph.n_nodes), True, self.n_hidden)
-        scale = self.gap / target.gap
-        biases, couplings, constant = self._substituted(theta, self.low - scale * target.low, scale)
+        scale = self.layout.gap / target.layout.gap
+        biases, couplings, constant = self._substituted(theta, self.layout.low - scale * target.layout.low, scale)
         return Model(target, np.concatenate([biases, couplings])), constant
 
     def ising(self, theta: Floats) -> Ising:
         """Return the distribution as an Ising model."""
-        return Ising(self.graph, *self._substituted(theta, self.low + self.gap / 2, self.gap / 2))
+        return Ising(self.graph, *self._substituted(theta, self.layout.low + self.layout.gap / 2, self.layout.gap / 2))
 
     def _substituted(self, theta: Floats, shift: float, scale: float) -> tuple[Floats, Floats, float]:
         """Return biases, couplings and the constant of the log-weight as a function of y, with x = shift + scale y."""
@@ -210,27 +195,11 @@ class PairwiseFamily:
         constant = shift * biases.sum() + shift**2 * couplings.sum()
         return scale * (biases + shift * sums), scale**2 * couplings, float(constant)
 
-    def statistics_of_spins(self, means: Floats, products: Floats) -> Floats:
-        """Return the expected statistics, given E[s_i] of all spins and E[s_i s_j] along the edges."""
-        middle, half, (i, j) = self.low + self.gap / 2, self.gap / 2, self.graph.edges.T
-        pairs = middle**2 + middle * half * (means[i] + means[j]) + half**2 * products
-        return self.layout.join(middle + half * means, pairs)
-
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def coupling_fields(self, theta: Floats) -> Callable[[Floats], Floats]:
-        """Return the function that maps rows of scores (float64) to ``sum_j w_ij x_j``."""
-        couplings = self.split(theta).couplings
-        if self.graph.is_dense:
-            matrix = self.graph.matrix(couplings)
-            return lambda scores: scores @ matrix
-        indptr, neighbours, ids = self.graph.csr
-        weights = couplings[ids]
-        return lambda scores: kernels.sparse_fields(scores, indptr, neighbours, weights)
-
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``sum_i b_i x_i + sum_ij w_ij x_i x_j`` of rows of codes."""
-        codes, (biases, _), fields = self.variables.checked(x), self.layout.split(theta), self.coupling_fields(theta)
-        logs = np.empty(len(codes))
+        codes, layout = self.variables.checked(x), self.layout
+        biases, fields, logs = layout.split(theta)[0], layout.coupling_fields(theta), np.empty(len(codes))
         for block in row_blocks(*codes.shape):
             scores = self.variables.scores_of(codes[block])
             # half the field plus half the bias counts each pair once
@@ -240,7 +209,7 @@ class PairwiseFamily:
     def statistics(self, x: States) -> Floats:
         """Return the scores and their products along the edges of each row."""
         scores, (i, j) = self.variables.scores_of(self.variables.checked(x)), self.graph.edges.T
-        return np.hstack([scores[:, : self.n_biases], scores[:, i] * scores[:, j]])
+        return np.hstack([scores[:, : self.layout.n_biases], scores[:, i] * scores[:, j]])
 
     def mean_statistics(self, x: States, weights: Floats | None = None) -> Floats:
         """Return the weighted means of the scores and of their products along the edges."""
@@ -286,20 +255,20 @@ class PairwiseFamily:
     def statistics_from(self, marginal: Marginal) -> Floats:
         """Return the expected scores and products, given the joint probabilities of the variables of each."""
         scores = self.variables.levels[0]
-        singles = [marginal((i,)) @ scores for i in range(self.n_biases)]
+        singles = [marginal((i,)) @ scores for i in range(self.layout.n_biases)]
         pairs = [scores @ marginal((i, j)) @ scores for i, j in self.graph.edges.tolist()]
         return np.array([*singles, *pairs])
 
     def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
         """Condition on the codes of some variables: couplings to them add to biases, so the others have biases."""
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place = self.without(fixed)
+        family, target = self._without(fixed)
         scores, (i, j) = np.ones(self.graph.n_nodes), self.graph.edges.T
-        scores[list(fixed)] = self.low + self.gap * given_codes
-        return Given.of_products(family, place, self.layout.join(scores, scores[i] * scores[j]))
+        scores[list(fixed)] = self.layout.low + self.layout.gap * given_codes
+        return Given.of_products(family, target, self.layout.join(scores, scores[i] * scores[j]))
 
     @cached_by_nodes
-    def without(self, nodes: Scope) -> tuple[Self, Integers]:
+    def _without(self, nodes: Scope) -> tuple[Self, Integers]:
         """Return the family of the other variables, and the index of the new parameter of each old one, or -1."""
         rest, (i, j) = np.setdiff1d(np.arange(self.graph.n_nodes), nodes), self.graph.edges.T
         index = np.full(self.graph.n_nodes, -1)
@@ -309,4 +278,4 @@ class PairwiseFamily:
         edges[free_edges] = rest.size + np.arange(free_edges.size)
         n_hidden = int((rest >= self.graph.n_nodes - self.n_hidden).sum())
         family = type(self)(graph, self.variables.take(rest), n_hidden=n_hidden)
-        return family, np.concatenate([index[: self.n_biases], edges])
+        return family, np.concatenate([index[: self.layout.n_biases], edges])

@@ -19,12 +19,12 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import FAMILIES, Parts, fields_alone
+from gibbsian.models.base import FAMILIES, Model, Parts, fields_alone
 from gibbsian.models.conditionals import Conditionals, WeightedRows, bind_tables
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.families.scoped import Weights
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.file_parts import SIZE, TEXT, Listed, PartsInFile, Plain, Record, integers, reals, refuse
+from gibbsian.models.file_parts import SIZE, TEXT, ListOf, PartsInFile, Plain, Record, integers, reals, reject
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scope, Scopes, numbered
@@ -348,8 +348,8 @@ class PotentialsFamily(FamilyOfPotentials):
     registered_name: ClassVar[str]
     parts_in_file: ClassVar[PartsInFile] = {
         "n_variables": SIZE,
-        "labels": Listed(
-            Record({"potential": TEXT, "scope": Listed(Plain((int,), 0)), "number": TEXT}), size="parameters"
+        "labels": ListOf(
+            Record({"potential": TEXT, "scope": ListOf(Plain((int,), 0)), "number": TEXT}), size="parameters"
         ),
         "indptr": integers("ends"),
         "members": integers("members", below="all"),
@@ -374,7 +374,7 @@ class PotentialsFamily(FamilyOfPotentials):
         levels, n_variables = levels_of(variables), len(variables)
         scopes = Scopes.sorted([*scopes, *(term.scope for term in terms)], n_variables)
         tables = TablesFamily(scopes, variables)
-        starts = dict(zip(scopes, tables.offsets.tolist(), strict=False))
+        starts = dict(zip(scopes, tables.layout.offsets.tolist(), strict=False))
         rows, columns, values = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0)]
         for term in terms:
             n_statistics = term.indices.size
@@ -420,7 +420,7 @@ class PotentialsFamily(FamilyOfPotentials):
     @cached_property
     def blocks(self) -> list[tuple[Scope, Integers, Floats]]:
         """For each scope the indices of the parameters of its table, and the block of the design, transposed."""
-        blocks, starts, offsets = [], self.design.indptr, self.tables.offsets
+        blocks, starts, offsets = [], self.design.indptr, self.tables.layout.offsets
         for scope, first, last in zip(self.scopes, offsets[:-1], offsets[1:], strict=True):
             cells = slice(starts[first], starts[last])
             indices, rows = np.unique(self.design.indices[cells], return_inverse=True)
@@ -464,28 +464,29 @@ class PotentialsFamily(FamilyOfPotentials):
         written = cast("list[WrittenLabel]", parts.plain["labels"])
         labels = tuple(Label(each["potential"], tuple(each["scope"]), each["number"]) for each in written)
         if any(i >= len(variables) for label in labels for i in label.scope):
-            refuse("labels", "names variables that are not there")
+            reject("labels", "names variables that are not there")
         tables, arrays = TablesFamily.from_parts(parts, variables), parts.arrays
         cells = arrays["values"], (arrays["entries"], arrays["columns"])
         return cls(tables, csr_array(cells, shape=(tables.n_parameters, len(labels))), labels)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
-    def entries(self, theta: Floats) -> Floats:
-        """Return the entries of all tables."""
-        return np.asarray(self.design @ theta)
+    def to_tables(self, theta: Floats) -> Model[TablesFamily]:
+        """Return the same distribution as tables."""
+        return Model(self.tables, self.design @ theta)
 
     def canonical(self, theta: Floats) -> Floats:
         """Return the parameters of the distribution with the smallest norm."""
-        return theta - self.gauge @ (self.gauge.T @ theta) if self.gauge.size else theta
+        return theta - self._gauge @ (self._gauge.T @ theta) if self._gauge.size else theta
 
     @cached_property
-    def gauge(self) -> Floats:
+    def _gauge(self) -> Floats:
         """Orthonormal directions of theta in which the distribution is constant: zero-sum parts of tables vanish."""
         from scipy.linalg import null_space
 
         if self.n_parameters > MAX_GAUGED:
             return np.zeros((self.n_parameters, 0))
-        spans = zip(self.tables.offsets[:-1], self.tables.offsets[1:], self.tables.shapes, strict=True)
+        layout = self.tables.layout
+        spans = zip(layout.offsets[:-1], layout.offsets[1:], layout.shapes, strict=True)
         tables = (self.design[start:stop].toarray().reshape(*shape, -1) for start, stop, shape in spans)
         triangles = []
         for part in zero_sum(zip(self.scopes, tables, strict=True)).values():
@@ -498,12 +499,12 @@ class PotentialsFamily(FamilyOfPotentials):
 
     def interactions(self, theta: Floats) -> Interactions:
         """Return the norms of tables of two or more variables in the zero-sum gauge, signed if there are scores."""
-        return self.tables.interactions(self.entries(theta))
+        return self.tables.interactions(self.design @ theta)
 
     # -- the distribution, by its tables ------------------------------------------------------------------------------
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return the sum of the weighted statistics of each row."""
-        return self.tables.log_weights(self.entries(theta), x)
+        return self.tables.log_weights(self.design @ theta, x)
 
     def statistics(self, x: States) -> Floats:
         """Return the statistics of each row."""
@@ -519,7 +520,7 @@ class PotentialsFamily(FamilyOfPotentials):
 
     def factors(self, theta: Floats) -> FactorGraph:
         """Return the tables."""
-        return self.tables.factors(self.entries(theta))
+        return self.tables.factors(self.design @ theta)
 
     def statistics_from(self, marginal: Marginal) -> Floats:
         """Return the expected statistics, given the joint probabilities of the variables of each scope."""
@@ -529,9 +530,9 @@ class PotentialsFamily(FamilyOfPotentials):
         """Condition on the codes of some variables: parameters stay, but tables and the family depend on the codes."""
         from scipy.sparse import csr_array
 
-        tables, place, _, constant, _ = self.tables.given(nodes, codes)
-        free, size = np.flatnonzero(place >= 0), self.n_parameters
-        pick = csr_array((np.ones(free.size), (place[free], free)), shape=(tables.n_parameters, place.size))
+        tables, target, _, constant, _ = self.tables.given(nodes, codes)
+        free, size = np.flatnonzero(target >= 0), self.n_parameters
+        pick = csr_array((np.ones(free.size), (target[free], free)), shape=(tables.n_parameters, target.size))
         new = {old: i for i, old in enumerate(np.setdiff1d(np.arange(len(self.variables)), nodes).tolist())}
         labels = (label._replace(scope=tuple(new[i] for i in label.scope if i in new)) for label in self.labels)
         family = PotentialsFamily(tables, pick @ self.design, tuple(labels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,13 @@ from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Model
 from gibbsian.models.conditionals import CliqueConditionals, Conditionals, WeightedRows
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.families.scoped import ScopedFamily, Weights
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.scopes import Scope, Scopes, triangles
+from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import (
     Variables,
     VariablesOf,
@@ -33,7 +31,7 @@ from gibbsian.models.variables import (
     checked_weights,
     require_two_values,
 )
-from gibbsian.resources import require_memory, row_blocks
+from gibbsian.resources import row_blocks
 
 # Approximate number of products in a block of rows of one thread: the cost of a row is its number of products.
 BLOCK_PRODUCTS = 2**22
@@ -81,37 +79,6 @@ class ProductsFamily(ScopedFamily):
         scopes = Scopes.sorted(of, n_variables)
         return Model(cls(scopes, as_variables(variables, n_variables)), np.array([of[scope] for scope in scopes]))
 
-    @classmethod
-    def on_graph(cls, graph: Graph, variables: VariablesOf = Variables.spins) -> Self:
-        """Return the family of the single variables, the edges and the triangles of a graph."""
-        scopes = Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes)
-        return cls(scopes, as_variables(variables, graph.n_nodes))
-
-    @classmethod
-    def of_order(cls, n_variables: int, order: int, variables: VariablesOf = Variables.spins) -> Self:
-        """Return the family of all products of up to `order` variables.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> gb.ProductsFamily.of_order(30, order=3).n_parameters
-        4525
-        """
-        if not 1 <= order <= n_variables:
-            raise ArgumentError(
-                f"must be from 1 to the number of variables, {n_variables}", argument="order", value=order
-            )
-        sizes = range(1, order + 1)
-        n_products = sum(math.comb(n_variables, k) for k in sizes)
-        bytes_a_product = 150.0 + 24.0 * order  # a tuple, its members twice in arrays, a few vectors like theta
-        require_memory(
-            bytes_a_product * n_products,
-            f"all {n_products:,} products of up to {order} of {n_variables} variables",
-            "lower `order`, or give the products that matter",
-        )
-        products = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
-        return cls(Scopes(products, n_variables), as_variables(variables, n_variables))
-
     # -- structure ----------------------------------------------------------------------------------------------------
     @property
     def n_parameters(self) -> int:
@@ -122,12 +89,6 @@ class ProductsFamily(ScopedFamily):
     def penalised(self) -> Mask:
         """Mask of the products of two or more variables."""
         return self.scopes.sizes > 1
-
-    @cached_property
-    def scores(self) -> Floats:
-        """The scores of each variable as the rows of a matrix, padded with zeros."""
-        width = max(self.variables.sizes)
-        return np.array([scores.tolist() + [0.0] * (width - scores.size) for scores in self.variables.levels])
 
     @property
     def statistic_range(self) -> tuple[Floats, Floats]:
@@ -200,7 +161,9 @@ class ProductsFamily(ScopedFamily):
         """Return the weighted sum of the products of each row of codes."""
         codes = np.ascontiguousarray(self.variables.checked(x))
         parts = map_in_order(
-            lambda block: kernels.log_weights(codes[block], self.scores, self.scopes.runs, *self.scopes.csr, theta),
+            lambda block: kernels.log_weights(
+                codes[block], self.variables.padded_levels, self.scopes.runs, *self.scopes.csr, theta
+            ),
             self._blocks(len(codes)),
         )
         return np.concatenate([np.empty(0), *parts])
@@ -213,12 +176,12 @@ class ProductsFamily(ScopedFamily):
 
     def mean_statistics(self, x: States, weights: Floats | None = None) -> Floats:
         """Return the weighted mean of each product."""
-        return self._mean_products(self.variables.checked(x), self.scores, weights)
+        return self._mean_products(self.variables.checked(x), self.variables.padded_levels, weights)
 
     def present_sums(self, x: States, present: Mask, weights: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the weighted sum of each product over the rows where its cells are present, and their weight."""
         # a missing cell is one more value with score 0; where all scores are 1, products count the complete rows
-        missing, scores = self.scores.shape[1], np.pad(self.scores, ((0, 0), (0, 1)))
+        missing, scores = self.variables.padded_levels.shape[1], np.pad(self.variables.padded_levels, ((0, 0), (0, 1)))
         codes = np.where(present, x, missing).astype(np.int8)
         ones = (np.arange(missing + 1) < missing) * np.ones_like(scores)
         return self._mean_products(codes, scores, weights), self._mean_products(codes, ones, weights)
@@ -309,12 +272,12 @@ class ProductsFamily(ScopedFamily):
     def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
         """Condition on the codes of some variables: each product keeps its free ones, times the given scores."""
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, place = self.without(fixed)
+        family, target = self._without(fixed)
         scores = np.ones(self.scopes.n_variables)
-        scores[list(fixed)] = self.scores[list(fixed), given_codes]
+        scores[list(fixed)] = self.variables.padded_levels[list(fixed), given_codes]
         indptr, members = self.scopes.csr
         factors = np.multiply.reduceat(scores[members], indptr[:-1]) if self.n_parameters else np.ones(0)
-        return Given.of_products(family, place, factors)
+        return Given.of_products(family, target, factors)
 
 
 def _require_entries(n_entries: float, scope: Scope, what: str) -> None:

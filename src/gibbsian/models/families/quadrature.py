@@ -24,7 +24,7 @@ from gibbsian.models.families.potentials import (
     labels_of,
 )
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.file_parts import SIZE, TEXT, Listed, PartsInFile, Plain, Record, reals, refuse
+from gibbsian.models.file_parts import SIZE, TEXT, ListOf, PartsInFile, Plain, Record, reals, reject
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scope, Scopes
@@ -77,7 +77,7 @@ class QuadratureFamily(FamilyOfPotentials):
     parts_in_file: ClassVar[PartsInFile] = {
         "n_variables": SIZE,
         "n_parameters": Plain((int,), 0, size="parameters"),
-        "terms": Listed(Record({"name": TEXT, "scope": Listed(Plain((int,), 0)), "places": Listed(Plain((int,), 0))})),
+        "terms": ListOf(Record({"name": TEXT, "scope": ListOf(Plain((int,), 0)), "places": ListOf(Plain((int,), 0))})),
         "theta": reals("parameters"),
     }
 
@@ -166,7 +166,7 @@ class QuadratureFamily(FamilyOfPotentials):
             term = Term(each["name"], scope, indices, Potential(each["name"]).on(scope, variables), named=True)
             shape = term.features(*(np.zeros(1) for _ in scope)).shape
             if shape != (1, indices.size) or len({*scope}) < len(scope) or indices.max() >= n_parameters:
-                refuse("terms", f"holds wrong places or variables for {term.name!r}")
+                reject("terms", f"holds wrong places or variables for {term.name!r}")
             terms.append(term)
         return cls.of_terms(terms, n_parameters, variables)
 
@@ -246,16 +246,16 @@ class QuadratureFamily(FamilyOfPotentials):
         return Given(family, np.arange(self.n_parameters), np.ones(self.n_parameters), constant, offset)
 
     # -- sums over nodes ----------------------------------------------------------------------------------------------
-    def discretised(self, theta: Floats) -> Model[TablesFamily]:
+    def to_tables(self, theta: Floats) -> Model[TablesFamily]:
         """Return the tables over the nodes, with the log-weights of the rule in those of single variables."""
-        entries = self.at_nodes.entries(theta)
+        entries = self.at_nodes.design @ theta
         weights = np.tile(self.variables.support.node_log_weights, len(self.variables))
         entries[: weights.size] += weights  # the tables of single variables come first
         return Model(self.at_nodes.tables, entries)
 
     def factors(self, theta: Floats) -> FactorGraph:
         """Return the tables over the nodes, which can also be evaluated at any numbers outside a region."""
-        tables = self.discretised(theta)
+        tables = self.to_tables(theta)
         factors = tables.family.factors(tables.theta)
         return QuadratureFactors(factors.cardinalities, factors.factors, self, theta)
 

@@ -63,7 +63,7 @@ class ScopedFamily:
         return cls(Scopes.from_arrays(parts.arrays, len(variables)), variables)
 
     @cached_by_nodes
-    def without(self, nodes: Scope) -> tuple[Self, Integers]:
+    def _without(self, nodes: Scope) -> tuple[Self, Integers]:
         """Return the family of the other variables, and for each scope the index of the scope that is left, or -1."""
         rest, scopes, index = self.scopes.without(nodes)
         return type(self)(scopes, self.variables.take(rest)), index

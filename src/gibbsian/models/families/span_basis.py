@@ -14,7 +14,7 @@ from gibbsian.backends.numba.axes import is_power_of_two, transform
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.scopes import Scope
 from gibbsian.models.variables import Variables, fields_alone
-from gibbsian.resources import row_blocks
+from gibbsian.resources import memory_limit, row_blocks
 
 # Numbers of states and functions are 64-bit integers.
 MAX_STATES = 2**62
@@ -72,6 +72,13 @@ class SpanBasis:
     def strides(self) -> Integers:
         """The stride of the digit of each variable."""
         return self.size // np.cumprod(self.shape)
+
+    def table_pays(self, n_rows: int, n_functions: int) -> bool:
+        """Whether a table of all rows fits in memory and is the cheaper way to the log-weights of some rows.
+
+        The table costs a pass over all rows for each variable, the direct way one over all pairs of row and function.
+        """
+        return n_rows * n_functions >= self.size and 8.0 * self.size <= memory_limit()
 
     def numbers(self, codes: States | Integers | Mask) -> Integers:
         """Return the number of each row of codes."""

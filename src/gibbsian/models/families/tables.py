@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import Variables, VariablesOf, as_variables, checked_fixed, checked_weights
 from gibbsian.resources import require_memory, row_blocks
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 Vector = TypeVar("Vector", Floats, Integers)
 
@@ -78,7 +81,7 @@ class TablesFamily(ScopedFamily):
         if len(of) < len(tables):
             raise ArgumentError("names the same variables twice, give each set once", argument="tables")
         family = cls(Scopes.sorted(of, len(variables)), variables)
-        for scope, shape in zip(family.scopes, family.shapes, strict=True):
+        for scope, shape in zip(family.scopes, family.layout.shapes, strict=True):
             if of[scope].shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {of[scope].shape}, not {shape}")
         return Model(family, np.concatenate([np.empty(0), *(of[scope].ravel() for scope in family.scopes)]))
@@ -99,72 +102,29 @@ class TablesFamily(ScopedFamily):
 
     # -- layout of theta ----------------------------------------------------------------------------------------------
     @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shape of each table."""
-        sizes = self.variables.sizes
-        return tuple(tuple(sizes[i] for i in scope) for scope in self.scopes)
-
-    @cached_property
-    def offsets(self) -> Integers:
-        """Index of the first entry of each table; the last number is the number of all entries."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        require_memory(8.0 * sum(sizes), f"{len(sizes)} tables with {sum(sizes):.3g} entries", "use smaller cliques")
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+    def layout(self) -> TableLayout:
+        """The indices of the entries of the tables in theta."""
+        return TableLayout(self.scopes, self.variables.sizes)
 
     @property
     def n_parameters(self) -> int:
         """Number of entries of all tables."""
-        return int(self.offsets[-1])
-
-    @cached_property
-    def strides(self) -> Integers:
-        """Stride of the code of each member of each scope, in the order of `Scopes.csr`."""
-        strides = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
-        return np.fromiter(strides, np.intp, int(self.scopes.sizes.sum()))
-
-    @property
-    def arrays(self) -> tuple[Integers, Integers, Integers, Integers]:
-        """The layout for kernels: ``(indptr, members, strides, offsets)``."""
-        return *self.scopes.csr, self.strides, self.offsets
-
-    @property
-    def n_singles(self) -> int:
-        """Number of tables of one variable, which come first."""
-        return int((self.scopes.sizes == 1).sum())
-
-    @cached_property
-    def is_potts(self) -> bool:
-        """Whether the tables are those of all single variables and of pairs."""
-        return self.n_singles == self.scopes.n_variables and bool((self.scopes.sizes < 3).all())
+        return int(self.layout.offsets[-1])
 
     @cached_property
     def penalised(self) -> Mask:
         """Mask of the entries of tables of two or more variables."""
-        return np.repeat(self.scopes.sizes > 1, np.diff(self.offsets))
+        return np.repeat(self.scopes.sizes > 1, np.diff(self.layout.offsets))
 
     @property
     def statistic_range(self) -> tuple[Floats, Floats]:
         """Zero and one."""
         return np.zeros(self.n_parameters), np.ones(self.n_parameters)
 
-    @cached_property
-    def entries_of_variables(self) -> Entries:
-        """The tables of each variable, as the Gibbs kernels read them."""
-        pointers, scopes = self.scopes.membership
-        other_pointers, others = self.scopes.companions
-        members = self.scopes.csr[1]
-        strides = self.strides[np.argsort(members, kind="stable")]
-        return Entries(pointers, self.offsets[scopes], strides, other_pointers, members[others], self.strides[others])
-
-    @cached_property
-    def orientation(self) -> Orientation:
-        """The tables of pairs as seen from each end; for families of singles and pairs only."""
-        return Orientation(self.graph, np.array(self.variables.sizes), self.offsets[self.n_singles : -1])
-
     # -- parameters ---------------------------------------------------------------------------------------------------
     def tables(self, vector: Vector) -> list[Vector]:
         """Return views of a vector in the layout of theta: one for each table."""
-        spans = zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
+        spans = zip(self.layout.offsets[:-1], self.layout.offsets[1:], self.layout.shapes, strict=True)
         return [vector[start:stop].reshape(shape) for start, stop, shape in spans]
 
     def split(self, theta: Floats) -> TablesParts:
@@ -175,7 +135,7 @@ class TablesFamily(ScopedFamily):
         """Return the variables of each table with the codes of each entry."""
         return [
             f"{'*'.join(names[i] for i in scope)}[{','.join(map(str, codes))}]"
-            for scope, shape in zip(self.scopes, self.shapes, strict=True)
+            for scope, shape in zip(self.scopes, self.layout.shapes, strict=True)
             for codes in np.ndindex(*shape)
         ]
 
@@ -217,39 +177,11 @@ class TablesFamily(ScopedFamily):
 
     def terms_of(self, variables: Mask) -> Mask:
         """Return the mask of the entries of tables that contain any of the masked variables."""
-        return np.repeat(self.scopes.touching(variables), np.diff(self.offsets))
+        return np.repeat(self.scopes.touching(variables), np.diff(self.layout.offsets))
 
     def log_odds(self, theta: Floats) -> Floats:
         """Return the absolute entries in the zero-sum gauge."""
         return np.abs(self.canonical(theta))
-
-    def coupling_norms(self, theta: Floats, apc: bool = False) -> Floats:
-        """Return the Frobenius norm of each table of a pair in the zero-sum gauge, in the order of the edges.
-
-        Parameters
-        ----------
-        theta : ndarray
-            The parameters.
-        apc : bool, default=False
-            Subtract the average product correction ``F_i F_j / F``, with F_i the mean over the edges of i and F over
-            all edges: strong variables have large norms with everyone (Dunn, Wahl and Gloor 2008).
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> family = gb.TablesFamily.potts(gb.graphs.complete(2), gb.Variables.spins)
-        >>> family.coupling_norms(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]))
-        array([2.])
-        """
-        tables = self.tables(self.canonical(theta))
-        norms = np.array([np.linalg.norm(tables[c]) for c in np.flatnonzero(self.scopes.sizes == 2)])
-        if not apc or norms.size == 0 or not norms.any():
-            return norms
-        (i, j), n = self.graph.edges.T, self.scopes.n_variables
-        sums = np.bincount(i, norms, n) + np.bincount(j, norms, n)
-        means = sums / np.maximum(self.graph.degrees, 1)
-        norms -= means[i] * means[j] / norms.mean()
-        return norms
 
     def interactions(self, theta: Floats) -> Interactions:
         """Return the norms of tables of two or more variables in the zero-sum gauge, signed if there are scores."""
@@ -262,7 +194,7 @@ class TablesFamily(ScopedFamily):
         """Return the sum of the entries that each row of codes selects."""
         codes = self.variables.checked(x)
         parts = map_in_order(
-            lambda block: kernels.log_weights(by_variable(codes[block]), *self.arrays, theta),
+            lambda block: kernels.log_weights(by_variable(codes[block]), *self.layout.arrays, theta),
             row_blocks(*codes.shape),
         )
         return np.concatenate([np.empty(0), *parts])
@@ -270,7 +202,7 @@ class TablesFamily(ScopedFamily):
     def statistics(self, x: States) -> Floats:
         """Return indicators of the entries that each row selects."""
         codes = self.variables.checked(x).astype(np.intp)
-        indptr, members, strides, offsets = self.arrays
+        indptr, members, strides, offsets = self.layout.arrays
         selected = offsets[:-1] + np.add.reduceat(codes[:, members] * strides, indptr[:-1], axis=1)
         indicators = np.zeros((len(codes), self.n_parameters))
         np.put_along_axis(indicators, selected, 1.0, axis=1)
@@ -281,7 +213,7 @@ class TablesFamily(ScopedFamily):
         codes = self.variables.checked(x)
         normalised = checked_weights(weights, len(codes))
         return sum_in_order(
-            lambda block: kernels.statistics(by_variable(codes[block]), normalised[block], *self.arrays),
+            lambda block: kernels.statistics(by_variable(codes[block]), normalised[block], *self.layout.arrays),
             row_blocks(*codes.shape),
             self.n_parameters,
         )
@@ -302,17 +234,109 @@ class TablesFamily(ScopedFamily):
     def given(self, nodes: Sequence[int] | Integers, codes: Sequence[int] | States) -> Given[Self]:
         """Condition on the codes of some variables: slices of tables add to the tables of their free variables."""
         fixed, given_codes = checked_fixed(self.variables.sizes, nodes, codes)
-        family, index = self.without(fixed)
+        family, index = self._without(fixed)
         code_of = dict(zip(fixed, given_codes.tolist(), strict=True))
-        place, constant = np.full(self.n_parameters, -1), np.zeros(self.n_parameters)
+        target, constant = np.full(self.n_parameters, -1), np.zeros(self.n_parameters)
         targets = family.tables(np.arange(family.n_parameters))
-        for scope, target, one, c in zip(self.scopes, self.tables(place), self.tables(constant), index, strict=True):
+        for scope, table, one, c in zip(self.scopes, self.tables(target), self.tables(constant), index, strict=True):
             part = tuple(code_of.get(i, slice(None)) for i in scope)
             if c < 0:
                 one[part] = 1.0
             else:
-                target[part] = targets[c]
-        return Given(family, place, (place >= 0).astype(np.float64), constant)
+                table[part] = targets[c]
+        return Given(family, target, (target >= 0).astype(np.float64), constant)
+
+
+def is_potts(family: object) -> TypeIs[TablesFamily]:
+    """Whether a family has the tables of all single variables and of pairs, and no others."""
+    if not isinstance(family, TablesFamily):
+        return False
+    scopes = family.scopes
+    return scopes.n_singles == scopes.n_variables and bool((scopes.sizes < 3).all())
+
+
+def coupling_norms(model: Model[TablesFamily], apc: bool = False) -> Floats:
+    """Return the Frobenius norm of each table of a pair in the zero-sum gauge, in the order of the edges.
+
+    Parameters
+    ----------
+    model : Model of TablesFamily
+        The distribution.
+    apc : bool, default=False
+        Subtract the average product correction ``F_i F_j / F``, with F_i the mean over the edges of i and F over all
+        edges: strong variables have large norms with everyone (Dunn, Wahl and Gloor 2008).
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.models.families.tables import coupling_norms
+    >>> family = gb.TablesFamily.potts(gb.graphs.complete(2), gb.Variables.spins)
+    >>> coupling_norms(gb.Model(family, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0])))
+    array([2.])
+    """
+    family, tables = model.family, model.canonical().parts.tables
+    norms = np.array([np.linalg.norm(tables[c]) for c in np.flatnonzero(family.scopes.sizes == 2)])
+    if not apc or norms.size == 0 or not norms.any():
+        return norms
+    (i, j), n = family.graph.edges.T, family.scopes.n_variables
+    sums = np.bincount(i, norms, n) + np.bincount(j, norms, n)
+    means = sums / np.maximum(family.graph.degrees, 1)
+    norms -= means[i] * means[j] / norms.mean()
+    return norms
+
+
+class TableLayout:
+    """The indices of the entries of tables in theta: one table after the other, each in C order.
+
+    Parameters
+    ----------
+    scopes : Scopes
+        The variables of each table.
+    sizes : tuple of int
+        Number of values of each variable.
+    """
+
+    def __init__(self, scopes: Scopes, sizes: tuple[int, ...]):
+        self.scopes, self.sizes = scopes, sizes
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each table."""
+        return tuple(tuple(self.sizes[i] for i in scope) for scope in self.scopes)
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Index of the first entry of each table; the last number is the number of all entries."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        require_memory(8.0 * sum(sizes), f"{len(sizes)} tables with {sum(sizes):.3g} entries", "use smaller cliques")
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    @cached_property
+    def strides(self) -> Integers:
+        """Stride of the code of each member of each scope, in the order of `Scopes.csr`."""
+        strides = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
+        return np.fromiter(strides, np.intp, int(self.scopes.sizes.sum()))
+
+    @property
+    def arrays(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """The layout for kernels: ``(indptr, members, strides, offsets)``."""
+        return *self.scopes.csr, self.strides, self.offsets
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The tables of each variable, as the Gibbs kernels read them."""
+        pointers, scopes = self.scopes.membership
+        other_pointers, others = self.scopes.companions
+        members = self.scopes.csr[1]
+        strides = self.strides[np.argsort(members, kind="stable")]
+        return Entries(pointers, self.offsets[scopes], strides, other_pointers, members[others], self.strides[others])
+
+    @cached_property
+    def orientation(self) -> Orientation:
+        """The tables of pairs as seen from each end; an error if a table has three or more variables."""
+        if (self.scopes.sizes > 2).any():
+            raise ArgumentError("tables of three or more variables have no two ends", "use `entries`")
+        return Orientation(self.scopes.graph, np.array(self.sizes), self.offsets[self.scopes.n_singles : -1])
 
 
 class Orientation:

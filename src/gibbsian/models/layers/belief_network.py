@@ -97,10 +97,10 @@ class BeliefNetworkFamily(LayeredFamily):
             means = idle_means(machine.layers[1])
         return np.concatenate(thetas)
 
-    def rescaled(self, theta: Floats, centres: Floats, spreads: Floats) -> Model[BeliefNetworkFamily]:
-        """Return the network over ``v = centres + spreads u`` of this one: only the lowest machine changes."""
+    def rescaled(self, theta: Floats, centres: Floats, scales: Floats) -> Model[BeliefNetworkFamily]:
+        """Return the network over ``v = centres + scales u`` of this one: only the lowest machine changes."""
         first, rest = np.split(theta, [self.machines[0].n_parameters])
-        lowest = self.machines[0].rescaled(first, centres, spreads)
+        lowest = self.machines[0].rescaled(first, centres, scales)
         layers = (lowest.family.layers[0], *self.layers[1:])
         return Model(BeliefNetworkFamily(layers), np.concatenate([lowest.theta, rest]))
 
@@ -113,10 +113,6 @@ class BeliefNetworkFamily(LayeredFamily):
     def top(self) -> StackFamily:
         """The restricted machine between the two highest layers."""
         return self.machines[-1]
-
-    def top_theta(self, theta: Tensor) -> Tensor:
-        """Return the parameters of `top`."""
-        return theta[self.n_parameters - self.top.n_parameters :]
 
     def draw_below(self, theta: Tensor, values: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """Return the values of all layers given those of the two highest, which come last."""

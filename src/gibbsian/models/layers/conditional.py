@@ -25,7 +25,23 @@ class ConditionalParts(NamedTuple):
     hidden: Floats
     direct: Floats
     inward: Floats
-    upward: Floats
+    outward: Floats
+
+    def upward(self) -> tuple[Floats, Floats]:
+        """Return the biases of the hidden units, and the weights from inputs and outputs."""
+        return self.hidden, np.concatenate([self.inward, self.outward])
+
+    def linear_form(self, v: Floats) -> tuple[Floats, Floats]:
+        """Return the log-weight of each row without hidden units, and its derivative by each output (0 by an input)."""
+        x, y = np.split(v, [len(self.direct)], axis=1)
+        fields = self.outputs + x @ self.direct
+        return np.einsum("mk,mk->m", fields, y), np.hstack([np.zeros_like(x), fields])
+
+    def gather(self, v: Floats, present: Floats, hidden: Floats, products: Floats) -> Floats:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and ``(x, y) h^T``."""
+        n = len(self.direct)
+        y = present[:, n:]
+        return np.concatenate([y.sum(axis=0), hidden, (v[:, :n].T @ y).ravel(), products.ravel()])
 
 
 @dataclass(frozen=True)
@@ -68,7 +84,7 @@ class ConditionalFamily(LayeredFamily):
         """Return the parameters by their kinds: views of theta."""
         return ConditionalParts(*self._arrays(theta))
 
-    def scattered(self, data: RowsInMemory, rng: np.random.Generator) -> Floats:
+    def random_init(self, data: RowsInMemory, rng: np.random.Generator) -> Floats:
         """Return initial parameters: zeros, and random weights of the hidden units on the scales of the inputs."""
         (inputs, outputs, hidden), theta = self.layers, np.zeros(self.n_parameters)
         parts, n = self.split(theta), inputs.n_units
@@ -76,7 +92,7 @@ class ConditionalFamily(LayeredFamily):
         deviation = glorot_scale(GaussianUnits(n + outputs.width), hidden)
         parts.inward[:] = deviation * rng.standard_normal(parts.inward.shape)
         parts.inward[:] /= np.where(scales > 0, scales, 1.0)[:, None]
-        parts.upward[:] = deviation * rng.standard_normal(parts.upward.shape)
+        parts.outward[:] = deviation * rng.standard_normal(parts.outward.shape)
         return theta
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
@@ -91,43 +107,20 @@ class ConditionalFamily(LayeredFamily):
     def log_evidence(self, theta: Floats, v: Floats) -> Floats:
         """Return ``log P(y | x) + log Z(x)`` of rows of values, inputs and outputs, the hidden units summed out."""
         parts = self.split(theta)
-        biases, weights = self.upward(parts)
-        return self.layers[2].log_normaliser(v @ weights + biases) + self.slopes(parts, v)[0]
+        biases, weights = parts.upward()
+        return self.layers[2].log_normaliser(v @ weights + biases) + parts.linear_form(v)[0]
 
     def log_weights(self, theta: Floats, x: States) -> Floats:
         """Return ``log P(y, h | x) + log Z(x)`` of complete rows."""
         parts, (inputs, outputs, hidden) = self.split(theta), self.encode(x)
         v = np.hstack([inputs, outputs])
-        biases, weights = self.upward(parts)
+        biases, weights = parts.upward()
         products: Floats = np.einsum("mk,mk->m", v @ weights + biases, hidden)
-        return products + self.slopes(parts, v)[0]
+        return products + parts.linear_form(v)[0]
 
-    def output_probabilities(self, theta: Floats, x: Floats, listed: Codes) -> Floats:
-        """Return the probability of each of all states of the outputs, which are listed, for each row of inputs."""
-        values = self.layers[1].encode(listed)
+    def output_probabilities(self, theta: Floats, x: Floats, enumerated: Codes) -> Floats:
+        """Return the probability of each of all states of the outputs, which are enumerated, for each row of inputs."""
+        values = self.layers[1].encode(enumerated)
         rows = (np.hstack([x, np.tile(row, (len(x), 1))]) for row in values)
         probabilities: Floats = softmax(np.column_stack([self.log_evidence(theta, row) for row in rows]), axis=1)
         return probabilities
-
-    # -- rows that lack some cells, with zeros there ------------------------------------------------------------------
-    @property
-    def shown(self) -> tuple[Units, ...]:
-        """The layers of the columns of data."""
-        return self.layers[:2]
-
-    def upward(self, parts: ConditionalParts) -> tuple[Floats, Floats]:
-        """Return the biases of the hidden units, and the weights from inputs and outputs."""
-        return parts.hidden, np.concatenate([parts.inward, parts.upward])
-
-    def slopes(self, parts: ConditionalParts, v: Floats) -> tuple[Floats, Floats]:
-        """Return the log-weight of each row without hidden units, and its derivative by each output (0 by an input)."""
-        n = self.layers[0].width
-        x, y = v[:, :n], v[:, n:]
-        fields = parts.outputs + x @ parts.direct
-        return np.einsum("mk,mk->m", fields, y), np.hstack([np.zeros_like(x), fields])
-
-    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
-        """Return statistics from weighted expected values of each row, and sums over rows of h and ``(x, y) h^T``."""
-        n = self.layers[0].width
-        y = shown[:, n:]
-        return np.concatenate([y.sum(axis=0), hidden, (v[:, :n].T @ y).ravel(), products.ravel()])

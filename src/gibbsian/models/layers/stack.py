@@ -23,7 +23,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import FAMILIES, Family, Layered, Model, Parts, StackParts, Units, fields_alone
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.tables import TablesFamily
-from gibbsian.models.file_parts import Listed, NumericArray, PartsInFile
+from gibbsian.models.file_parts import ListOf, NumericArray, PartsInFile
 from gibbsian.models.interactions import Interactions, between_layers
 from gibbsian.models.ising import is_ising
 from gibbsian.models.layers.units import (
@@ -35,11 +35,11 @@ from gibbsian.models.layers.units import (
     as_units,
     columns_of,
     count_states,
-    enumerate_values,
+    states_of_side,
     value_tables,
     written_units,
 )
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import Variables, checked_weights
 from gibbsian.resources import spans
 
 # The values of all layers, the visible one first; None for a layer that a function does not read.
@@ -58,7 +58,7 @@ class LayeredFamily(ABC):
 
     registered_name: ClassVar[str] = "layered"
     parts_in_file: ClassVar[PartsInFile] = {
-        "layers": Listed(LAYER),
+        "layers": ListOf(LAYER),
         "theta": NumericArray(("parameters",), ("float64", "float32")),
     }
 
@@ -213,16 +213,10 @@ class StackFamily(LayeredFamily):
         """Even and odd layers: those of one side are independent given the other."""
         return range(0, len(self.layers), 2), range(1, len(self.layers), 2)
 
-    def fields(self, parts: StackParts, index: int, values: Values) -> Tensor:
-        """Return the fields of a layer, given the values of its neighbours."""
-        return self._fields(parts, index, values, parts.biases[index])
-
-    def inputs(self, parts: StackParts, index: int, values: Values) -> Tensor:
-        """Return the fields of a layer without its biases."""
-        return self._fields(parts, index, values, None)
-
-    def _fields(self, parts: StackParts, index: int, values: Values, biases: Tensor | None) -> Tensor:
+    def fields(self, parts: StackParts, index: int, values: Values, *, bias: bool = True) -> Tensor:
+        """Return the fields of a layer, given the values of its neighbours, with or without its biases."""
         affine, neighbours = layer_kernels(parts.biases[index]).affine, cast("Sequence[Tensor]", values)
+        biases = parts.biases[index] if bias else None
         if index == 0:
             return affine(neighbours[1], parts.weights[0].T, biases)
         fields = affine(neighbours[index - 1], parts.weights[index - 1], biases)
@@ -317,19 +311,13 @@ class StackFamily(LayeredFamily):
                 f"{counts[side]:.2g} states",
                 "use `gibbsian.diagnostics.log_partition_interval`, which brackets it",
             )
-        return float(np.logaddexp.reduce(self.log_weights_of_side(parts, side, self.states_of_side(side))))
+        return float(np.logaddexp.reduce(self.log_weights_of_side(parts, side, states_of_side(self.layers, side))))
 
     def spread_side(self, side: int, parts: Sequence[Tensor]) -> list[Tensor]:
         """Return a list over all layers with the values of one side; the other side is None, to be filled in."""
         values = cast("list[Tensor]", [None] * len(self.layers))
         values[side::2] = parts
         return values
-
-    def states_of_side(self, side: int, start: int = 0, stop: int | None = None) -> list[Tensor]:
-        """Return the values of one side in its joint states, or in those from `start` to `stop`, as `spread_side`."""
-        layers = self.layers[side::2]
-        stop = int(count_states(layers)) if stop is None else stop
-        return self.spread_side(side, enumerate_values(layers, start, stop))
 
     # -- statistics ---------------------------------------------------------------------------------------------------
     @property
@@ -354,10 +342,12 @@ class StackFamily(LayeredFamily):
 
     def mean_statistics(self, x: States, weights: Floats | None = None) -> Floats:
         """Return the weighted mean of the statistics of rows."""
-        return self.statistics_of(self.encode(x), weights)
+        return self.statistics_of(self.encode(x), checked_weights(weights, len(x)))
 
     def statistics_of(self, values: Sequence[Floats], weights: Floats | None = None) -> Floats:
-        """Return the weighted means of values of the layers and of the products of neighbours, in the layout of theta.
+        """Return weighted sums of values of the layers and of products of neighbours, in the layout of theta.
+
+        Without weights they are means.
 
         Examples
         --------
@@ -366,33 +356,11 @@ class StackFamily(LayeredFamily):
         >>> family.statistics_of([np.array([[1.0], [1.0]]), np.array([[0.5], [0.1]])]).tolist()
         [1.0, 0.3, 0.3]
         """
-        n_rows = len(values[0])
-        return self.sums_of(values, np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum())
-
-    def sums_of(self, values: Sequence[Floats], weights: Floats) -> Floats:
-        """Return the sums over rows that `statistics_of` makes, with weights that need not sum to one."""
+        weights = np.full(len(values[0]), 1.0 / len(values[0])) if weights is None else weights
         weighted = [part * weights[:, None] for part in values[:-1]]
         firsts = [*(part.sum(axis=0) for part in weighted), weights @ values[-1]]
         products = [(lower.T @ upper).ravel() for lower, upper in zip(weighted, values[1:], strict=True)]
         return np.concatenate([*firsts, *products])
-
-    # -- two layers whose rows lack some cells, with zeros there -------------------------------------------------------
-    @property
-    def shown(self) -> tuple[Units, ...]:
-        """The layers of the columns of data."""
-        return self.layers[:1]
-
-    def upward(self, parts: StackParts) -> tuple[Tensor, Tensor]:
-        """Return the biases of the hidden units, and the weights from the visible ones."""
-        return parts.biases[1], parts.weights[0]
-
-    def slopes(self, parts: StackParts, v: Floats) -> tuple[Floats, Floats]:
-        """Return the log-weight of each row without hidden units, and its derivative by each visible value."""
-        return v @ parts.biases[0] + self.layers[0].log_measure(v), parts.biases[0][None]
-
-    def gathered(self, v: Floats, shown: Floats, hidden: Floats, products: Floats) -> Floats:
-        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
-        return np.concatenate([shown.sum(axis=0), hidden, products.ravel()])
 
     # -- initial parameters, other forms ------------------------------------------------------------------------------
     def initialised(self, means: Floats, rng: np.random.Generator, scale: float | None = None) -> Floats:
@@ -407,16 +375,16 @@ class StackFamily(LayeredFamily):
             weights.append(deviation * rng.standard_normal((lower.width, upper.width)))
         return joined([*biases, *weights])
 
-    def rescaled(self, theta: Floats, centres: Floats, spreads: Floats) -> Model[StackFamily]:
-        """Return the machine over ``v = centres + spreads u`` of one over real numbers u.
+    def rescaled(self, theta: Floats, centres: Floats, scales: Floats) -> Model[StackFamily]:
+        """Return the machine over ``v = centres + scales u`` of one over real numbers u.
 
         Log-weights agree up to a constant when the deviations are ``s sigma``, the weights ``W / s``, the visible
         biases ``b / s + m / (s sigma)^2`` and those of the lowest hidden layer ``c - W^T m / s``.
         """
-        deviations = spreads * np.asarray(cast("GaussianUnits", self.layers[0]).deviations)
+        deviations = scales * np.asarray(cast("GaussianUnits", self.layers[0]).deviations)
         (first, second, *others), (lowest, *above) = self.split(theta)
-        lowest = lowest / spreads[:, None]
-        biases = [first / spreads + centres / deviations**2, second - centres @ lowest, *others]
+        lowest = lowest / scales[:, None]
+        biases = [first / scales + centres / deviations**2, second - centres @ lowest, *others]
         layers = (GaussianUnits(len(deviations), tuple(deviations)), *self.layers[1:])
         return Model(StackFamily(layers), joined([*biases, lowest, *above]).astype(theta.dtype))
 
@@ -481,12 +449,8 @@ class StackFamily(LayeredFamily):
         """The machine itself."""
         return self
 
-    def top_theta(self, theta: Floats) -> Floats:
-        """Return all parameters."""
-        return theta
-
     def draw_below(self, theta: Floats, values: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """Return the values: a stack has no layers below its top."""
+        """Return the values: all layers belong to the top."""
         return list(values)
 
 
@@ -503,8 +467,9 @@ def in_layers(model: Model[Family]) -> Model[StackFamily] | None:
 
 
 def top_of(model: Model[Layered]) -> Model[StackFamily]:
-    """Return the stack whose normaliser is that of a layered model."""
-    return Model(model.family.top, model.family.top_theta(model.theta))
+    """Return the stack whose normaliser is that of a layered model; its parameters come last."""
+    top = model.family.top
+    return Model(top, model.theta[model.theta.size - top.n_parameters :])
 
 
 def glorot_scale(lower: Units, upper: Units) -> float:

@@ -21,7 +21,7 @@ from gibbsian.backends.device import layer_kernels, library_of
 from gibbsian.domain import MOST_VALUES
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Units
-from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, Listed, Plain, Record
+from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, ListOf, Plain, Record
 from gibbsian.models.rows import PartitionedRows, RowsInMemory
 from gibbsian.models.variables import Variables
 from gibbsian.resources import spans
@@ -284,6 +284,16 @@ def enumerate_values(units: Sequence[Units], start: int, stop: int) -> list[Floa
     return values
 
 
+def states_of_side(layers: Sequence[Units], side: int, start: int = 0, stop: int | None = None) -> list[Tensor]:
+    """Return the values of every second layer, from `side` on, in its joint states, or in those from `start` to `stop`.
+
+    The list is over all layers, as `StackFamily.spread_side` returns it.
+    """
+    chosen, values = layers[side::2], cast("list[Tensor]", [None] * len(layers))
+    values[side::2] = enumerate_values(chosen, start, int(count_states(chosen)) if stop is None else stop)
+    return values
+
+
 def columns_of(layer: Units) -> list[Slice]:
     """Return the columns of values of each unit."""
     return spans(layer.variables.sizes if layer.width > layer.n_units else (1,) * layer.n_units)
@@ -392,8 +402,8 @@ LAYER = Record(
     {
         "kind": TEXT,
         "n_units": COUNT,
-        "sizes": Listed(Plain((int,), 1, MOST_VALUES), optional=True),
-        "deviations": Listed(POSITIVE, optional=True),
+        "sizes": ListOf(Plain((int,), 1, MOST_VALUES), optional=True),
+        "deviations": ListOf(POSITIVE, optional=True),
     }
 )
 

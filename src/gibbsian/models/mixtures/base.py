@@ -18,7 +18,7 @@ import numpy as np
 from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums, log_joint
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.models.base import Model, Parts, fields_alone
+from gibbsian.models.base import Parts, fields_alone
 from gibbsian.models.file_parts import BOOL, COUNT, MOST, PartsInFile, Plain, reals
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.rows import RowsInMemory
@@ -72,12 +72,12 @@ class Frame(NamedTuple):
 
 
 class MixtureFamily(ABC, Generic[N]):
-    """Base of all mixtures; theta begins with the weights of the classes, all zero in an `unfitted` model."""
+    """Base of all mixtures; theta begins with the weights of the classes, all zero before a fit."""
 
     registered_name: ClassVar[str] = "mixture"
     parts_in_file: ClassVar[PartsInFile]
     n_hidden: ClassVar[int] = 1
-    parts: type[N]
+    _parts: type[N]
     n_components: int
     __getstate__ = fields_alone
 
@@ -94,7 +94,7 @@ class MixtureFamily(ABC, Generic[N]):
 
     @property
     @abstractmethod
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the parts of theta, the weights first."""
 
     @property
@@ -105,7 +105,7 @@ class MixtureFamily(ABC, Generic[N]):
     @property
     def n_parameters(self) -> int:
         """Number of entries of theta."""
-        return sum(map(math.prod, self.shapes))
+        return sum(map(math.prod, self._shapes))
 
     @property
     def penalised(self) -> Mask:
@@ -114,20 +114,12 @@ class MixtureFamily(ABC, Generic[N]):
 
     def split(self, theta: Floats) -> N:
         """Return the named parts of theta."""
-        each = zip(spans(map(math.prod, self.shapes)), self.shapes, strict=True)
-        return self.parts._make(theta[at].reshape(shape) for at, shape in each)
+        each = zip(spans(map(math.prod, self._shapes)), self._shapes, strict=True)
+        return self._parts._make(theta[at].reshape(shape) for at, shape in each)
 
     def join(self, *parts: object) -> Floats:
         """Return theta, given its parts in their order."""
         return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts])
-
-    def unfitted(self) -> Model[Self]:
-        """Return a model without fitted classes."""
-        return Model(self, np.zeros(self.n_parameters))
-
-    def is_fitted(self, theta: Floats) -> bool:
-        """Whether any class has a weight."""
-        return bool(theta[: self.n_components].any())
 
     def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless theta gives a distribution."""
@@ -150,11 +142,6 @@ class MixtureFamily(ABC, Generic[N]):
         """Return the log-density of the present cells of rows of data, the label summed out."""
         evidence: Floats = logsumexp(self.log_joint(theta, x, mask), axis=1)
         return evidence
-
-    def draw_classes(self, theta: Floats, n: int, rng: np.random.Generator) -> Integers:
-        """Draw classes."""
-        weights = theta[: self.n_components]
-        return rng.choice(self.n_components, size=n, p=weights / weights.sum())
 
     # -- reports and files --------------------------------------------------------------------------------------------
     def canonical(self, theta: Floats) -> Floats:
@@ -195,7 +182,7 @@ class ExponentialMixtureFamily(MixtureFamily[N]):
     Rows and theta may be relative to an `origin` (see `Frame`), for accuracy: `translated` maps theta there.
     """
 
-    def origin_of(self, theta: Floats) -> Floats:
+    def _origin_of(self, theta: Floats) -> Floats:
         """Return the origin for a fitted mixture, by default none."""
         return np.empty(0)
 
@@ -248,7 +235,7 @@ class ExponentialMixtureFamily(MixtureFamily[N]):
 
     def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return ``log P(x, class)`` of rows and classes, cells under the mask integrated out."""
-        origin = self.origin_of(theta)
+        origin = self._origin_of(theta)
         features = self.features(self.points(x, mask, origin), mask)
         return log_joint(features, *self.natural(self.translated(theta, origin), mask is not None))
 
@@ -268,14 +255,14 @@ class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
     n_columns: int
     free_weights: bool
     # Number of constraints on each mean.
-    mean_constraints: ClassVar[int] = 0
+    _mean_constraints: ClassVar[int] = 0
 
     @property
     @abstractmethod
-    def scale(self) -> float | str:
+    def _scale(self) -> float | str:
         """A given scale, or ``"free"`` (one learned for each class) or ``"tied"`` (one learned for all)."""
 
-    def mean_directions(self, theta: Floats) -> Floats:
+    def _mean_directions(self, theta: Floats) -> Floats:
         """Return an orthonormal basis, as columns, of the directions in which means can move."""
         return np.eye(self.n_components * self.n_columns)
 
@@ -285,7 +272,7 @@ class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
         return Variables.reals(self.n_columns)
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the weights, the means and the scales."""
         k = self.n_components
         return (k,), (k, self.n_columns), (k,)
@@ -294,8 +281,8 @@ class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
     def n_free(self) -> int:
         """Number of learned parameters."""
         k = self.n_components
-        scales = {"free": k, "tied": 1}.get(str(self.scale), 0)
-        return k * (self.n_columns - self.mean_constraints) + scales + (k - 1 if self.free_weights else 0)
+        scales = {"free": k, "tied": 1}.get(str(self._scale), 0)
+        return k * (self.n_columns - self._mean_constraints) + scales + (k - 1 if self.free_weights else 0)
 
     def free_directions(self, theta: Floats) -> Floats:
         """Return an orthonormal basis, as columns, of the directions in which learned parameters can move."""
@@ -303,13 +290,13 @@ class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
 
         k = self.n_components
         weights = tangents([np.ones(k)]) if self.free_weights else np.empty((k, 0))
-        scales = {"free": np.eye(k), "tied": np.full((k, 1), k**-0.5)}.get(str(self.scale), np.empty((k, 0)))
-        directions: Floats = block_diag(weights, self.mean_directions(theta), scales)
+        scales = {"free": np.eye(k), "tied": np.full((k, 1), k**-0.5)}.get(str(self._scale), np.empty((k, 0)))
+        directions: Floats = block_diag(weights, self._mean_directions(theta), scales)
         return directions
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the columns."""
-        (weights, means, scales), k = self.parts._fields, range(self.n_components)
+        (weights, means, scales), k = self._parts._fields, range(self.n_components)
         means_of = [f"{means}[{a}] {name}" for a in k for name in names]
         return [*(f"{weights}[{a}]" for a in k), *means_of, *(f"{scales}[{a}]" for a in k)]
 
@@ -318,16 +305,16 @@ class SphericalMixtureFamily(ExponentialMixtureFamily[N]):
         weights, means, _ = self.split(theta)
         return of_classes(means - weights @ means, "difference from the mean")
 
-    def fitted_scales(
+    def _fitted_scales(
         self, sums: Floats, counts: Floats, empty: Mask, theta: Floats | None, best: Callable[[Floats], Floats]
     ) -> Floats:
         """Return the scale of each class: `best` of its mean, sums over counts; before EM all share one.
 
         Empty classes keep their scale.
         """
-        if not isinstance(self.scale, str):
-            return np.full(len(sums), float(self.scale))
-        if self.scale == "tied" or theta is None:
+        if not isinstance(self._scale, str):
+            return np.full(len(sums), float(self._scale))
+        if self._scale == "tied" or theta is None:
             return np.full(len(sums), best(sums.sum() / counts.sum()))
         return np.where(empty, self.split(theta)[2], best(sums / np.where(empty, 1.0, counts)))
 
@@ -354,7 +341,12 @@ def class_weights(mass: Floats, free: bool = True) -> Floats:
     return weights
 
 
-def log_shares(weights: Floats) -> Floats:
+def draw_classes(weights: Floats, n: int, rng: np.random.Generator) -> Integers:
+    """Draw classes with these weights."""
+    return rng.choice(len(weights), size=n, p=weights / weights.sum())
+
+
+def log_class_weights(weights: Floats) -> Floats:
     """Return the logarithms, minus infinity for a class of weight zero."""
     with np.errstate(divide="ignore"):
         return np.log(weights)

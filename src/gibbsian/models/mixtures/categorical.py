@@ -1,6 +1,6 @@
 """Latent classes: columns of labels that are independent within a class. S(x) is the row written one-hot.
 
-A missing cell has no entry, which sums it out because columns are independent.
+A missing cell is left out of the one-hot row, which sums it out because columns are independent.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from gibbsian.arrays import Codes, Floats, Integers, Mask, States
 from gibbsian.backends.classes import ClassSums
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import FAMILIES, Parts
-from gibbsian.models.file_parts import COUNT, NumericArray, PartsInFile, reals, refuse
+from gibbsian.models.file_parts import COUNT, NumericArray, PartsInFile, reals, reject
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixtures.base import (
     ExponentialMixtureFamily,
     Points,
     class_weights,
+    draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
     tangents,
 )
 from gibbsian.models.rows import PartitionedRows, RowsInMemory
@@ -66,7 +67,7 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     n_components: int
     columns: Variables
     smoothing: float | Floats = 0.01
-    parts = LatentClassParts
+    _parts = LatentClassParts
     parts_in_file: ClassVar[PartsInFile] = {
         "n_components": COUNT,
         "smoothing": NumericArray(("values",), low=0),
@@ -74,41 +75,31 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     }
 
     @cached_property
-    def pseudocounts(self) -> Floats:
+    def _pseudocounts(self) -> Floats:
         """The smoothing of each value."""
-        return np.broadcast_to(np.asarray(self.smoothing, dtype=np.float64), self.starts[-1:])
+        return np.broadcast_to(np.asarray(self.smoothing, dtype=np.float64), self.columns.offsets[-1:])
 
     @property
-    def starts(self) -> Integers:
-        """The first value of each column among the one-hot columns, and the end."""
-        return self.columns.offsets
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the weights and the probabilities."""
-        return (self.n_components,), (self.n_components, int(self.starts[-1]))
+        return (self.n_components,), (self.n_components, int(self.columns.offsets[-1]))
 
     @property
     def n_free(self) -> int:
         """Number of parameters: one less than the values of each column, for each class, and the weights."""
         k = self.n_components
-        return k * (int(self.starts[-1]) - self.n_columns) + k - 1
+        return k * (int(self.columns.offsets[-1]) - len(self.columns)) + k - 1
 
     def free_directions(self, theta: Floats) -> Floats:
         """Return an orthonormal basis of the moves that keep sums: of weights, and of each column of each class."""
-        sizes = [self.n_components, *np.tile(np.diff(self.starts), self.n_components)]
+        sizes = [self.n_components, *np.tile(np.diff(self.columns.offsets), self.n_components)]
         return tangents([np.ones(size) for size in sizes])
 
     def require_distribution(self, theta: Floats) -> None:
         """Raise `ArgumentError` unless weights, and the probabilities of each column, add up to one."""
         super().require_distribution(theta)
         probabilities = self.split(theta).probabilities
-        totals = np.add.reduceat(probabilities, self.starts[:-1], axis=1)
+        totals = np.add.reduceat(probabilities, self.columns.offsets[:-1], axis=1)
         if (probabilities < 0).any() or not np.isclose(totals, 1.0, rtol=1e-6).all():
             raise ArgumentError("must hold probabilities that add up to 1 for each column", argument="theta")
 
@@ -129,7 +120,7 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
         change = probabilities - weights @ probabilities
         if self.columns.two_valued:
             return of_classes(change[:, 1::2], "difference of probability")
-        distances = np.add.reduceat(np.abs(change), self.starts[:-1], axis=1) / 2
+        distances = np.add.reduceat(np.abs(change), self.columns.offsets[:-1], axis=1) / 2
         return of_classes(distances, "difference of probabilities", signed=False)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
@@ -140,18 +131,18 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     def natural(self, theta: Floats, by_cell: bool) -> tuple[Floats, Floats]:
         """Return the log-probabilities and log-weights; a value never seen counts as all but impossible."""
         weights, probabilities = self.split(theta)
-        return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_shares(weights)
+        return np.log(np.maximum(probabilities, np.finfo(float).tiny)), log_class_weights(weights)
 
     def peak(self, eta: Floats) -> Codes:
         """Return the most probable row under each row of natural parameters: column by column."""
-        best = [part.argmax(axis=1) for part in np.split(eta, self.starts[1:-1], axis=1)]
+        best = [part.argmax(axis=1) for part in np.split(eta, self.columns.offsets[1:-1], axis=1)]
         return np.column_stack(best).astype(np.int8)
 
     def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Codes, Integers]:
         """Draw rows of codes and their classes."""
-        probabilities, classes = self.split(theta).probabilities, self.draw_classes(theta, n, rng)
-        starts, codes = self.starts, np.empty((n, self.n_columns), dtype=np.int8)
-        for j in range(self.n_columns):
+        probabilities, classes = self.split(theta).probabilities, draw_classes(self.split(theta).weights, n, rng)
+        starts, codes = self.columns.offsets, np.empty((n, len(self.columns)), dtype=np.int8)
+        for j in range(len(self.columns)):
             steps = np.cumsum(probabilities[classes, starts[j] : starts[j + 1]], axis=1)
             codes[:, j] = (rng.random((n, 1)) * steps[:, -1:] >= steps[:, :-1]).sum(axis=1)
         return codes, classes
@@ -159,15 +150,15 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     # -- learning -----------------------------------------------------------------------------------------------------
     def penalty(self, theta: Floats) -> float:
         """Return minus the log of the Dirichlet prior, up to a constant."""
-        return -float((self.natural(theta, False)[0] @ self.pseudocounts).sum()) if self.pseudocounts.any() else 0.0
+        return -float((self.natural(theta, False)[0] @ self._pseudocounts).sum()) if self._pseudocounts.any() else 0.0
 
     def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
         """Return the weights of the classes and frequencies among present cells, smoothed."""
-        counts, starts = sums.sums + self.pseudocounts, self.starts
+        counts, starts = sums.sums + self._pseudocounts, self.columns.offsets
         sizes = np.diff(starts)
         totals = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), sizes, axis=1)
         probabilities = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / sizes, sizes))
-        if theta is not None and not self.pseudocounts.any():
+        if theta is not None and not self._pseudocounts.any():
             empty = empty_classes(sums.mass)[:, None]
             probabilities = np.where(empty, self.split(theta).probabilities, probabilities)
         return self.join(class_weights(sums.mass), probabilities)
@@ -175,14 +166,14 @@ class LatentClassFamily(ExponentialMixtureFamily[LatentClassParts]):
     # -- files --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> Parts:
         """Return what a file keeps besides the coding, which has the columns."""
-        return Parts({"n_components": self.n_components}, {"smoothing": self.pseudocounts})
+        return Parts({"n_components": self.n_components}, {"smoothing": self._pseudocounts})
 
     @classmethod
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
         smoothing = np.asarray(parts.arrays["smoothing"], dtype=np.float64)
         if len(smoothing) != sum(variables.sizes):
-            refuse("coding", f"has {sum(variables.sizes)} values, but the model {len(smoothing)}")
+            reject("coding", f"has {sum(variables.sizes)} values, but the model {len(smoothing)}")
         return cls(cast("int", parts.plain["n_components"]), variables, smoothing)
 
 

@@ -24,8 +24,9 @@ from gibbsian.models.mixtures.base import (
     WeightedSample,
     class_warning,
     class_weights,
+    draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
 )
 
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # arbitrary
@@ -81,12 +82,12 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
         "variance": Plain((int, float, str)),
         "floor_share": NUMBER,
     }
-    parts = GaussianMixtureParts
+    _parts = GaussianMixtureParts
     # Number of squares among the sums of complete rows.
-    n_squares: ClassVar[int] = 1
+    _n_squares: ClassVar[int] = 1
 
     @property
-    def scale(self) -> float | str:
+    def _scale(self) -> float | str:
         """The variance: given, ``"free"`` or ``"tied"``."""
         return self.variance
 
@@ -102,7 +103,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
         return self.join(np.full(k, 1.0 / k), means, np.full(k, float(self.variance)))
 
     # -- the density --------------------------------------------------------------------------------------------------
-    def origin_of(self, theta: Floats) -> Floats:
+    def _origin_of(self, theta: Floats) -> Floats:
         """Return the mean of the mixture."""
         parts = self.split(theta)
         return parts.weights @ parts.means
@@ -124,7 +125,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
     def counted_by_cell(self, sums: ClassSums) -> ClassSums:
         """Return sums with counts of present cells."""
         mass, values = sums
-        if values.shape[1] > self.n_columns + self.n_squares:
+        if values.shape[1] > self.n_columns + self._n_squares:
             return sums
         return ClassSums(mass, np.column_stack([values, np.repeat(mass[:, None], self.n_columns, axis=1)]))
 
@@ -133,7 +134,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
         weights, means, variances = self.split(theta)
         precisions = 1.0 / variances
         eta = [means * precisions[:, None], -precisions / 2.0]
-        offsets, logs = log_shares(weights), np.log(2 * np.pi * variances) / 2.0
+        offsets, logs = log_class_weights(weights), np.log(2 * np.pi * variances) / 2.0
         if by_cell:
             eta.append(-np.square(means) * precisions[:, None] / 2.0 - logs[:, None])
             return np.column_stack(eta), offsets
@@ -142,7 +143,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
 
     def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Draw rows and their classes."""
-        parts, classes = self.split(theta), self.draw_classes(theta, n, rng)
+        parts, classes = self.split(theta), draw_classes(self.split(theta).weights, n, rng)
         noise = rng.normal(size=(n, self.n_columns))
         return parts.means[classes] + noise * np.sqrt(parts.variances[classes])[:, None], classes
 
@@ -168,7 +169,7 @@ class GaussianMixtureFamily(SphericalMixtureFamily[GaussianMixtureParts]):
         squares = np.maximum(values[:, d] - np.einsum("ij,ij,ij->i", counts, means, means), 0.0)
         cells, least = counts.sum(axis=1), max(floor, TINY)
         empty = empty_classes(mass) | (cells <= 0)
-        variances = self.fitted_scales(squares, cells, empty, theta, lambda mean: np.maximum(mean, least))
+        variances = self._fitted_scales(squares, cells, empty, theta, lambda mean: np.maximum(mean, least))
         return self.join(class_weights(mass, self.free_weights), means, variances)
 
     def warning(self, theta: Floats, mass: Floats, floor: float) -> str:
@@ -194,7 +195,7 @@ class KMeansFamily(GaussianMixtureFamily):
 
     variance: float | str = K_MEANS_VARIANCE
     free_weights: bool = False
-    n_squares: ClassVar[int] = 0
+    _n_squares: ClassVar[int] = 0
 
     def maximise(self, sums: ClassSums, theta: Floats | None, floor: float = 0.0) -> Floats:
         """Return the means of the rows of each class (of their present cells, if these are counted)."""

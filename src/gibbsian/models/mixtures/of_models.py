@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.base import FAMILIES, Family, Model, Parts
 from gibbsian.models.file_parts import MOST, PartsInFile, Plain, reals
 from gibbsian.models.interactions import Interactions
-from gibbsian.models.mixtures.base import MixtureFamily, log_shares
+from gibbsian.models.mixtures.base import MixtureFamily, log_class_weights
 from gibbsian.models.variables import Variables
 
 
@@ -53,19 +53,14 @@ class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
     n_components: int
     columns: Variables
     models: tuple[Model[Family], ...] = ()
-    parts = MixtureOfParts
+    _parts = MixtureOfParts
     parts_in_file: ClassVar[PartsInFile] = {
         "n_components": Plain((int,), 1, MOST, size="parts"),
         "theta": reals("parameters"),
     }
 
     @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the weights, of log Z, and of all other parameters."""
         return (self.n_components,), (self.n_components,), (sum(model.theta.size for model in self.models),)
 
@@ -74,11 +69,6 @@ class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
         """Number of parameters of all models, and the weights."""
         counts = [m.family.n_free if isinstance(m.family, MixtureFamily) else m.theta.size for m in self.models]
         return sum(counts) + self.n_components - 1
-
-    def of(self, models: Sequence[Model[Family]], weights: Floats, log_partitions: Floats) -> Model[Self]:
-        """Return the mixture of these models."""
-        family = replace(self, models=tuple(models))
-        return Model(family, family.join(weights, log_partitions, *(model.theta for model in models)))
 
     def models_at(self, theta: Floats) -> list[Model[Family]]:
         """Return the model of each class."""
@@ -108,7 +98,7 @@ class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
             raise ArgumentError("a mixture of models has no closed form of what is hidden", "ask `answers_about`")
         weights, log_partitions, _ = self.split(theta)
         logs = [model.log_weights(x) for model in self.models_at(theta)]
-        return np.column_stack(logs) - log_partitions + log_shares(weights)
+        return np.column_stack(logs) - log_partitions + log_class_weights(weights)
 
     # -- files --------------------------------------------------------------------------------------------------------
     def to_parts(self) -> Parts:
@@ -119,3 +109,11 @@ class MixtureOfFamily(MixtureFamily[MixtureOfParts]):
     def from_parts(cls, parts: Parts, variables: Variables) -> Self:
         """Build the family from what a file keeps."""
         return cls(len(parts.models), variables, parts.models)
+
+
+def mixture_of(
+    family: MixtureOfFamily, models: Sequence[Model[Family]], weights: Floats, log_partitions: Floats
+) -> Model[MixtureOfFamily]:
+    """Return the mixture of these models with the columns of a family."""
+    family = replace(family, models=tuple(models))
+    return Model(family, family.join(weights, log_partitions, *(model.theta for model in models)))

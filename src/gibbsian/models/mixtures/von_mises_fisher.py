@@ -44,8 +44,9 @@ from gibbsian.models.mixtures.base import (
     SphericalMixtureFamily,
     class_warning,
     class_weights,
+    draw_classes,
     empty_classes,
-    log_shares,
+    log_class_weights,
     require_all_cells,
     tangents,
 )
@@ -105,15 +106,15 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         "kappa": Plain((int, float, str)),
         "largest": NUMBER,
     }
-    parts = VonMisesFisherParts
-    mean_constraints: ClassVar[int] = 1
+    _parts = VonMisesFisherParts
+    _mean_constraints: ClassVar[int] = 1
 
     @property
-    def scale(self) -> float | str:
+    def _scale(self) -> float | str:
         """The concentration: given, ``"free"`` or ``"tied"``."""
         return self.kappa
 
-    def mean_directions(self, theta: Floats) -> Floats:
+    def _mean_directions(self, theta: Floats) -> Floats:
         """Return the tangents of the sphere at the means."""
         return tangents(list(self.split(theta).means))
 
@@ -139,12 +140,12 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         """Return eta = kappa m and the offsets, for densities by area."""
         weights, means, concentrations = self.split(theta)
         normaliser = bessel(concentrations, self.n_columns).log_partition + log_sphere_area(self.n_columns)
-        return concentrations[:, None] * means, log_shares(weights) - normaliser
+        return concentrations[:, None] * means, log_class_weights(weights) - normaliser
 
     def log_joint(self, theta: Floats, x: States, mask: Mask | None = None) -> Floats:
         """Return ``log P(x, class)``; for a row without direction that is ``log P(class)``."""
         scores = super().log_joint(theta, x, mask)
-        scores[without_direction(x)] = log_shares(self.split(theta).weights)
+        scores[without_direction(x)] = log_class_weights(self.split(theta).weights)
         return scores
 
     def peak(self, eta: Floats) -> Floats:
@@ -153,7 +154,7 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
 
     def sample(self, theta: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Draw unit rows and their classes."""
-        parts, classes = self.split(theta), self.draw_classes(theta, n, rng)
+        parts, classes = self.split(theta), draw_classes(self.split(theta).weights, n, rng)
         rows = np.empty((n, self.n_columns))
         for a in range(self.n_components):
             of_class = np.flatnonzero(classes == a)
@@ -170,7 +171,7 @@ class VonMisesFisherMixtureFamily(SphericalMixtureFamily[VonMisesFisherParts]):
         means, lost = values / np.where(lengths > 0, lengths, 1.0)[:, None], lengths <= 0
         if lost.any():  # a sum of length zero has no direction: keep the last one, or begin with any
             means[lost] = np.eye(1, self.n_columns) if theta is None else self.split(theta).means[lost]
-        kappas = self.fitted_scales(lengths, mass, empty, theta, self._concentration)
+        kappas = self._fitted_scales(lengths, mass, empty, theta, self._concentration)
         return self.join(class_weights(mass, self.free_weights), means, kappas)
 
     def _concentration(self, length: Floats) -> Floats:
@@ -331,14 +332,14 @@ def _debye_polynomials() -> tuple[Floats, Floats]:
     u = [[Fraction(1)] + [Fraction(0)] * (width + 2)]
     q = [[Fraction(0)] * (width + 3)]
     for _ in range(TERMS):
-        old, new, slope = u[-1], [Fraction(0)] * (width + 3), [Fraction(0)] * (width + 3)
+        old, new, derivative = u[-1], [Fraction(0)] * (width + 3), [Fraction(0)] * (width + 3)
         for j, c in enumerate(old[:width]):
             if c:
                 new[j + 1] += c * Fraction(j, 2) + c / (8 * (j + 1))
                 new[j + 3] -= c * Fraction(j, 2) + 5 * c / (8 * (j + 3))
-                slope[j + 1] -= c * (Fraction(1, 2) + j)
+                derivative[j + 1] -= c * (Fraction(1, 2) + j)
         u.append(new)
-        q.append(slope)
+        q.append(derivative)
     return np.array(u, dtype=np.float64), np.array(q, dtype=np.float64)
 
 
