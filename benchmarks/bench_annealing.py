@@ -29,12 +29,11 @@ def main() -> None:
     print(f"annealed importance sampling, {WALKERS} walkers, {BETAS} temperatures, seconds")
     print(f"  {'':28s}{'NumPy':>8s}" + "".join(f"{f'{t} thread' + 's' * (t > 1):>12s}" for t in THREADS))
     for name, model in systems.items():
-        times(name, model, marginalise=False)
-    times("4x5 grid, marginalised", systems["4x5 grid"], marginalise=True)
+        times(name, model)
     triples = gb.ProductsFamily(Scopes.of_order(8, 3))
-    times("order 3, n = 8 (tables)", gb.Model(triples, rng.normal(0, 0.2, triples.n_parameters)), marginalise=False)
+    times("order 3, n = 8 (tables)", gb.Model(triples, rng.normal(0, 0.2, triples.n_parameters)))
     print("\nvariance of the log-weights, 1,000 temperatures (error of log Z in units of its standard error)")
-    print(f"  {'':20s}{'uniform':>16s}{'biases':>16s}{'adapted':>16s}{'marginalised':>16s}{'both':>16s}")
+    print(f"  {'':20s}{'uniform':>16s}{'biases':>16s}{'adapted':>16s}")
     for name, model in systems.items():
         spreads(name, model)
 
@@ -43,15 +42,15 @@ def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.
     return gb.PairwiseFamily.model(graph, rng.normal(0, 0.3, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
 
 
-def times(name: str, model: gb.Model, marginalise: bool) -> None:
-    annealing, path = Annealing(WALKERS, BETAS), variable_path(model, marginalise=marginalise)
+def times(name: str, model: gb.Model) -> None:
+    annealing, path = Annealing(WALKERS, BETAS), variable_path(model)
 
     def run(threads: int) -> None:
         with limited_threads(threads):
-            annealing.forward(path, rng=0)
+            annealing.forward(path, 0)
 
     runs: dict[str, Callable[[], object]] = {str(t): lambda t=t: run(t) for t in THREADS}
-    if isinstance(model.family, gb.PairwiseFamily) and not marginalise:
+    if isinstance(model.family, gb.PairwiseFamily):
         runs["numpy"] = lambda: numpy_anneal(model, np.random.default_rng(0))
     seconds = interleaved(runs, repeats=2)
     plain = f"{seconds['numpy'] * BETAS / NUMPY_BETAS:8.1f}" if "numpy" in seconds else f"{'':8s}"
@@ -73,12 +72,11 @@ def numpy_anneal(model: gb.Model, rng: np.random.Generator) -> np.ndarray:
 
 def spreads(name: str, model: gb.Model) -> None:
     truth = gb.inference.exact(model).log_partition
-    even, plain, summed = Annealing(WALKERS, 1000), variable_path(model), variable_path(model, marginalise=True)
-    methods = [(even, variable_path(model, "uniform")), (even, plain), (even.adapted(plain, rng=1), plain)]
-    methods += [(even, summed), (even.adapted(summed, rng=1), summed)]
+    even, plain = Annealing(WALKERS, 1000), variable_path(model)
+    methods = [(even, variable_path(model, "uniform")), (even, plain), (even.adapted(plain, 1), plain)]
     cells = []
     for annealing, path in methods:
-        run = annealing.forward(path, rng=0)
+        run = annealing.forward(path, 0)
         z = (run.log_partition - truth) / run.log_partition_stderr
         cells.append(f"{run.log_weights.var():10.4f} ({z:+.1f})")
     print(f"  {name:20s}" + "".join(cells))

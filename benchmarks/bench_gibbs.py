@@ -18,7 +18,8 @@ from numba import njit
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
-from gibbsian.old_sampling import Sampler
+from gibbsian.rng import Key
+from gibbsian.sampling import Transition
 from timing import asked, interleaved
 
 SIDE, LANES = 256, 64
@@ -32,7 +33,7 @@ def main() -> None:
     print("Gibbs sampling, million spin updates in a second of one processor")
     print(f"{'':42s}{'limit':>8s}{'ours':>8s}")
     grid = random_model(gb.graphs.grid(SIDE, SIDE), 0.5, rng)
-    one, many = gb.old_sampling.ChromaticGibbs(), gb.old_sampling.Gibbs()
+    one, many = gb.sampling.ChromaticGibbs(), gb.sampling.Gibbs()
     report(f"{SIDE}x{SIDE} grid, 1 chain, chromatic", grid, one, 1, 100, limit_of_one_chain())
     report(f"{SIDE}x{SIDE} grid, 64 chains", grid, many, 64, 20, limit_of_chains())
     report(f"{SIDE}x{SIDE} grid, 256 chains", grid, many, 256, 10, None)
@@ -52,17 +53,18 @@ def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.
 def report(
     title: str,
     model: gb.Model,
-    sampler: Sampler,
+    transition: Transition,
     n_chains: int,
     n_sweeps: int,
     limit: tuple[float, Callable[[], object]] | None,
 ) -> None:
     """Print updates a second; `limit` is a number of updates and what makes them."""
-    state, _ = sampler.step(model, sampler.init(model, n_chains, np.random.default_rng(1)), 10)
+    kernel = transition.bind(model.family)
+    chains, _ = kernel.step(model.theta, kernel.init(n_chains, Key.of(1)), 10)
 
     def sweeps(threads: int) -> None:
         with limited_threads(threads):
-            sampler.step(model, state, n_sweeps)
+            kernel.step(model.theta, chains, n_sweeps)
 
     runs: dict[str, Callable[[], object]] = {"one": partial(sweeps, 1)}
     updates = {"one": float(n_chains * model.n_variables * n_sweeps)}
@@ -80,9 +82,9 @@ def report(
 
 def one_sweep_a_call(model: gb.Model) -> None:
     """What surrounds the kernel when a chain moves one sweep at a time."""
-    sampler = gb.old_sampling.ChromaticGibbs()
-    state = sampler.init(model, 1, np.random.default_rng(1))
-    runs = {str(n): partial(sampler.step, model, state, n) for n in (1, 101)}
+    kernel = gb.sampling.kernel_for(model.family, "chromatic")
+    chains = kernel.init(1, Key.of(1))
+    runs = {str(n): partial(kernel.step, model.theta, chains, n) for n in (1, 101)}
     with limited_threads(1):
         seconds = interleaved(runs, repeats=15, clock=time.process_time)
     each = (seconds["101"] - seconds["1"]) / 100
@@ -206,8 +208,9 @@ def dense_chains(x, fields, doubled, words, n_sweeps):
 
 def limit_of_dense(model: gb.Model, n_chains: int, n_sweeps: int) -> tuple[float, Callable[[], object]]:
     rng = np.random.default_rng(0)
-    state, _ = gb.old_sampling.Gibbs().step(model, gb.old_sampling.Gibbs().init(model, n_chains, rng), 10)
-    (biases, couplings), spins = model.parts, 2 * state.states - 1
+    kernel = gb.sampling.kernel_for(model.family)
+    chains, _ = kernel.step(model.theta, kernel.init(n_chains, Key.of(rng)), 10)
+    (biases, couplings), spins = model.parts, 2 * chains.states - 1
     matrix = model.family.graph.matrix(couplings).astype(np.float32)
     fields = spins.astype(np.float32) @ matrix + biases.astype(np.float32)
     words = rng.integers(1, 2**63, n_chains).astype(np.uint64)

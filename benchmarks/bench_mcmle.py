@@ -35,7 +35,7 @@ def machine_of(graph: gb.graphs.Graph, spread: float, rng: np.random.Generator) 
 
 def rows_of(model: gb.Model, n_rows: int, seed: int) -> gb.Dataset:
     """Draw rows from a machine."""
-    draws = gb.old_sampling.draw(model, n_rows, rng=seed, n_chains=200, burn_in=1000, thin=20)
+    draws = gb.sampling.draw(model, n_rows, seed, n_chains=200, burn_in=1000, thin=20)
     return gb.Dataset.of_states(draws.reshape(-1, model.n_variables)[:n_rows], "spin")
 
 
@@ -101,7 +101,7 @@ def moments(name: str, data: gb.Dataset) -> None:
 def tell(name: str, learner: str, machine: gb.BoltzmannMachine, data: gb.Dataset, seconds: float) -> None:
     """Print how far the moments of a machine, by two million draws, are from those of the data."""
     model = machine.model_
-    draws = gb.old_sampling.draw(model, 2_000_000, rng=1, n_chains=1000, burn_in=500, thin=3)
+    draws = gb.sampling.draw(model, 2_000_000, 1, n_chains=1000, burn_in=500, thin=3)
     found = model.family.mean_statistics(draws.reshape(-1, model.n_variables))
     wanted, (low, high) = model.family.mean_statistics(data.states, data.weights), model.family.statistic_range
     far = (found - wanted) / np.sqrt((high - wanted) * (wanted - low) / data.total_weight)

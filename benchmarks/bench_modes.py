@@ -12,7 +12,8 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.models.variables import VariablesOf
-from gibbsian.old_sampling.cooling import annealed, cooled_states
+from gibbsian.rng import Key
+from gibbsian.sampling.cooling import annealed, cooled_states
 
 N_MACHINES, N_GLASSES, SWEEPS = 1000, 50, 200
 BUDGETS = (0.003, 0.01, 0.03, 0.1)
@@ -58,7 +59,8 @@ def against_exact(
     for number in range(n_machines + 1):
         model = glass(graph(), variables, rng)
         begun = time.perf_counter()
-        _, log_weight, _ = annealed(lambda *sizes, m=model: cooled_states(m, *sizes, rng), model.log_weights)
+        key = Key.of(rng)
+        _, log_weight, _ = annealed(lambda *sizes, m=model, key=key: cooled_states(m, *sizes, key), model.log_weights)
         between = time.perf_counter()
         best, _ = gb.inference.exact(model).mode
         if number:  # the first may compile
@@ -90,7 +92,7 @@ def dwave() -> Any:
 
 def ours(model: gb.Model, n_reads: int, seed: int) -> tuple[float, float]:
     begun = time.perf_counter()
-    states = cooled_states(model, n_reads, SWEEPS, np.random.default_rng(seed))
+    states = cooled_states(model, n_reads, SWEEPS, Key.of(seed))
     best = float(model.log_weights(states).max())
     return best, time.perf_counter() - begun
 

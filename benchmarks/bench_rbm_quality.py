@@ -29,7 +29,7 @@ from gibbsian.learning import Minibatch, run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.old_sampling import Annealing, layer_path
+from gibbsian.sampling import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 MNIST = SHARED / "mnist" / "binarized_packed.npz"

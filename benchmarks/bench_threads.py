@@ -41,9 +41,10 @@ def loss(name: str, n: int, n_rows: int) -> Callable[[], object]:
 
 
 def gibbs(graph: gb.Graph, scale: float, n_chains: int, n_sweeps: int, name: str = "gibbs") -> Callable[[], object]:
-    model, sampler = random_model(graph, scale, np.random.default_rng(0)), gb.old_sampling.as_sampler(name)
-    state, _ = sampler.step(model, sampler.init(model, n_chains, np.random.default_rng(1)), 10)
-    return lambda: sampler.step(model, state, n_sweeps)
+    model = random_model(graph, scale, np.random.default_rng(0))
+    kernel = gb.sampling.kernel_for(model.family, name)
+    chains, _ = kernel.step(model.theta, kernel.init(n_chains, gb.rng.Key.of(1)), 10)
+    return lambda: kernel.step(model.theta, chains, n_sweeps)
 
 
 def enumeration() -> Callable[[], object]:

@@ -33,7 +33,8 @@ from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.scopes import Scopes
 from gibbsian.rng import chain_streams
-from gibbsian.old_sampling.gibbs import _colour_plan, _colour_system, _dense_system
+from gibbsian.backends.torch import gibbs as torch_gibbs
+from gibbsian.sampling.spins import SpinSystem, colour_plan
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -105,7 +106,9 @@ def lattice_rate(device: Device, side: int, n_chains: int, n_sweeps: int = 60) -
     rng = np.random.default_rng(0)
     graph = gb.graphs.grid(side, side)
     model = gb.PairwiseFamily.model(graph, None, rng.normal(0, 0.5, graph.n_edges))
-    system = _colour_system(model, _colour_plan(graph, None, 2048))
+    plan, form = colour_plan(graph, np.arange(side**2).tobytes(), 2048), SpinSystem(model.family, model.theta)
+    biases, *rows = form.in_order(plan)
+    system = torch_gibbs.colour_system(plan.blocks[plan.colours], *rows, biases, form.reach)
     spins = torch.randint(0, 2, (n_chains, side**2), dtype=torch.int8, device=device.place) * 2 - 1
     words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
     tables = [device.put(part, torch.int32) for part in (system.heads, system.weights, system.biases)]
@@ -126,15 +129,15 @@ def predicted_over_taken(side: int, n_chains: int) -> float:
     """What a step of the sampler asks for before it begins, over the most that it had."""
     graph = gb.graphs.grid(side, side)
     model = gb.PairwiseFamily.model(graph, None, np.full(graph.n_edges, 0.3))
-    sampler, asked = gb.old_sampling.ChromaticGibbs(), gibbs.require_card_memory
+    kernel, asked = gb.sampling.kernel_for(model.family, "chromatic"), gibbs.require_card_memory
     needed: list[float] = []
     gibbs.require_card_memory = lambda n_bytes, *words: needed.append(n_bytes)
     try:
-        chains = sampler.init(model, n_chains, np.random.default_rng(0), states=np.ones((1, side**2), np.int8))
+        chains = kernel.init(n_chains, gb.rng.Key.of(0), np.ones((1, side**2), np.int8))
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        sampler.step(model, chains, 2)
+        kernel.step(model.theta, chains, 2)
     finally:
         gibbs.require_card_memory = asked
     return needed[0] / (torch.cuda.max_memory_allocated() - before)
@@ -145,7 +148,8 @@ def dense_time(device: Device, n: int, n_chains: int, n_sweeps: int) -> float:
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(n)
     model = gb.PairwiseFamily.model(graph, rng.normal(0, 0.1, n), rng.normal(0, 0.5 / n**0.5, graph.n_edges))
-    system = _dense_system(model)
+    form = SpinSystem(model.family, model.theta)
+    system = torch_gibbs.dense_system(form.doubled / 2.0, form.biases)
     width = len(system.biases)
     spins = torch.zeros((n_chains, width), dtype=torch.int8, device=device.place)
     spins[:, :n] = torch.randint(0, 2, (n_chains, n), dtype=torch.int8, device=device.place) * 2 - 1
@@ -201,7 +205,7 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     graph = gb.graphs.complete(500)
     truth = gb.PairwiseFamily.model(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
-    rows = 2 * gb.old_sampling.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
+    rows = 2 * gb.sampling.draw(truth, 20_000, 0, n_chains=20_000, burn_in=100).reshape(-1, 500) - 1
     data = gb.Dataset.read(rows)
     start = gb.Model.zeros(gb.PairwiseFamily(graph))
     result = run(as_learner("mple"), start, data, tol=1e-5)
@@ -236,9 +240,9 @@ def potts(device: Device) -> Iterator[Figure]:
 
 def tables_rate(model: gb.Model, n_chains: int, n_sweeps: int) -> float:
     """Billions of updates a second of a sampler that is called once, with codes going up and down."""
-    sampler = gb.old_sampling.Gibbs()
-    chains = sampler.init(model, n_chains, np.random.default_rng(0))
-    took = wall(lambda: sampler.step(model, chains, n_sweeps))
+    kernel = gb.sampling.kernel_for(model.family)
+    chains = kernel.init(n_chains, gb.rng.Key.of(0))
+    took = wall(lambda: kernel.step(model.theta, chains, n_sweeps))
     return n_chains * model.n_variables * n_sweeps / took / 1e9
 
 

@@ -16,7 +16,7 @@ from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.old_sampling import Annealing, layer_path
+from gibbsian.sampling import Annealing, layer_path
 from timing import best_of
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 60_000
@@ -65,8 +65,8 @@ def annealing_ratio(n_betas: int = 10_000, n_walkers: int = 1000) -> float:
 
     path = layer_path(machine(), "biases")
     with on_device("cuda"):
-        Annealing(n_walkers, 1000).forward(path, rng=0)
-        seconds = best_of(lambda: Annealing(n_walkers, n_betas).forward(path, rng=0), 2)
+        Annealing(n_walkers, 1000).forward(path, 0)
+        seconds = best_of(lambda: Annealing(n_walkers, n_betas).forward(path, 0), 2)
         values, weights = (
             torch.rand(n_walkers, N_VISIBLE, device="cuda"),
             torch.rand(N_VISIBLE, N_HIDDEN, device="cuda"),

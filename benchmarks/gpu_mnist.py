@@ -22,8 +22,8 @@ from gibbsian.learning.run import run
 from gibbsian.models.base import Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.old_sampling import Annealing, layer_path
-from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, ReplicaLadder, layer_path
 
 N_HIDDEN, N_HELD_OUT, PILOT_EPOCHS = 500, 10_000, 8
 
@@ -90,7 +90,7 @@ def main() -> None:
             np.savez_compressed(given.out, theta=model.theta, n_hidden=N_HIDDEN)
         path, began = layer_path(model, Dataset.of_states(taught, "binary")), time.perf_counter()
         if given.choose:
-            estimates = {"forward": Annealing(1000, given.betas).forward(path, rng=0).log_partition}
+            estimates = {"forward": Annealing(1000, given.betas).forward(path, 0).log_partition}
         else:
             interval = log_partition_interval(path, annealing=Annealing(1000, given.betas), rng=0, warn=False)
             print(interval.describe(), f"({time.perf_counter() - began:.0f} s)", flush=True)
@@ -104,10 +104,10 @@ def main() -> None:
     if given.rounds:
         began = time.perf_counter()
         with on_device("cuda"):
-            columns = TemperedColumns.settled(path, np.random.default_rng(1))
-            longer = columns.run(given.rounds, 1000)
-            words = Annealing(1000, given.betas).reverse(path, longer.states, rng=2).describe()
-        print(f"{longer.describe()}, {longer.trouble}; least exchanged {longer.exchanged.min():.2f}", flush=True)
+            ladder = ReplicaLadder.settled(path, Key.of(1))
+            _, longer = ladder.run(given.rounds, 1000)
+            words = Annealing(1000, given.betas).reverse(path, longer.states, 2).describe()
+        print(f"{longer.describe()}, {longer.warning}; least exchanged {longer.acceptance.min():.2f}", flush=True)
         print(f"from their states {words} ({time.perf_counter() - began:.0f} s)", flush=True)
 
 

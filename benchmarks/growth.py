@@ -117,8 +117,9 @@ def by_states(q: int) -> float:
 def by_chains(n_chains: int) -> float:
     _, couplings, biases = works.lattice(64)
     model = gb.PairwiseFamily.model(gb.graphs.grid(64, 64), biases, couplings)
-    state = gb.old_sampling.Gibbs().init(model, n_chains, np.random.default_rng(0))
-    return _timed(lambda: gb.old_sampling.Gibbs().step(model, state, 20))
+    kernel = gb.sampling.kernel_for(model.family)
+    chains = kernel.init(n_chains, gb.rng.Key.of(0))
+    return _timed(lambda: kernel.step(model.theta, chains, 20))
 
 
 def by_table(n_states: int) -> float:

@@ -61,7 +61,7 @@ def gibbs_samples(n_samples: int) -> Callable[[], Any]:
     import gibbsian as gb
 
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
-    return lambda: gb.old_sampling.draw(model, n_samples, rng=0, n_chains=min(1000, n_samples), burn_in=1)
+    return lambda: gb.sampling.draw(model, n_samples, 0, n_chains=min(1000, n_samples), burn_in=1)
 
 
 @case("samples of a fitted machine", 1000, 500_000)

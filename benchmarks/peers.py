@@ -121,13 +121,13 @@ def _model(system: tuple[np.ndarray, np.ndarray, np.ndarray]) -> gb.Model:
 
 def _gibbs(title: str, system: tuple[np.ndarray, np.ndarray, np.ndarray], chains: int, sweeps: int, name: str) -> Work:
     model = _model(system)
-    sampler = gb.old_sampling.ChromaticGibbs() if chains == 1 else gb.old_sampling.Gibbs()
-    state, _ = sampler.step(model, sampler.init(model, chains, np.random.default_rng(0)), 20)
+    kernel = gb.sampling.kernel_for(model.family, "chromatic" if chains == 1 else "gibbs")
+    state, _ = kernel.step(model.theta, kernel.init(chains, gb.rng.Key.of(0)), 20)
     updates = chains * sweeps * model.n_variables
     numbers, rng = np.empty(updates, np.float32), np.random.Generator(np.random.SFC64(0))
     return Work(
         title,
-        lambda: sampler.step(model, state, sweeps),
+        lambda: kernel.step(model.theta, state, sweeps),
         lambda: rng.random(dtype=np.float32, out=numbers),
         "a uniform random number of NumPy's fastest generator an update",
         name,

@@ -16,7 +16,7 @@ strengths = [0.1, 0.25, 0.4, 0.5, 0.6]
 reports = []
 for strength in strengths:
     model = gb.PairwiseFamily.model(graph, np.zeros(64), np.full(graph.n_edges, strength))
-    draws = gb.old_sampling.draw(model, 4000, rng=0, n_chains=8, burn_in=200)
+    draws = gb.sampling.draw(model, 4000, 0, n_chains=8, burn_in=200)
     reports.append(gb.diagnostics.chain_report(model, draws))
     print(f"coupling {strength}: {reports[-1].describe()}")
 

@@ -16,7 +16,7 @@ model = gb.PairwiseFamily.model(gb.graphs.complete(16), rng.normal(0, 0.2, 16), 
 exact = gb.inference.exact(model).log_partition
 steps = [10, 30, 100, 300, 1000]
 intervals = [
-    gb.diagnostics.log_partition_interval(model, "gibbs", gb.old_sampling.Annealing(betas=n), rng=0, warn=False)
+    gb.diagnostics.log_partition_interval(model, "gibbs", gb.sampling.Annealing(betas=n), rng=0, warn=False)
     for n in steps
 ]
 

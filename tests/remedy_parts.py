@@ -41,8 +41,8 @@ from gibbsian.models.layers.units import as_units, value_tables
 from gibbsian.models.mixtures.von_mises_fisher import concentration
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Quadrature, Variables, as_reals
-from gibbsian.old_sampling.base import start_chains
-from gibbsian.old_sampling.layer_paths import IndependentUnits
+from gibbsian.rng import Key
+from gibbsian.sampling.layers import visible_chains
 from layered_systems import network, restricted, stack
 from remedies import OUT, Later, Row
 from remedy_rows import (
@@ -555,79 +555,79 @@ ENGINES = [
 SAMPLERS = [
     swap(
         "one walker on the way back",
-        lambda states: gb.old_sampling.Annealing(betas=20).reverse(SPINS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(SPINS, states, 0),
         [[1, 1, 1]],
         [[1, 1, 1], [1, 1, 0]],
         says="two or more",
     ),
     swap(
-        "clamped variables of another shape",
-        lambda clamped: start_chains(SPINS, 2, np.random.default_rng(0), np.ones((1, 3), int), clamped),
+        "a mask of another shape",
+        lambda mask: gb.sampling.Gibbs().bind(SPINS.family, np.array(mask)),
         [True],
         [True, False, False],
         np.zeros((2, 3), bool),
-        says="(3,) or (2, 3)",
+        says="(3,) or (n_chains, 3)",
     ),
     swap(
         "states of other chains",
-        lambda states: start_chains(SPINS, 2, np.random.default_rng(0), states),
+        lambda states: gb.sampling.Gibbs().bind(SPINS.family).init(2, Key.of(0), states),
         np.ones((3, 3), int),
         np.ones((2, 3), int),
         np.ones((1, 3), int),
         says="2 chains, or one for all",
     ),
     swap(
-        "values of other chains",
-        lambda values: gb.old_sampling.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
-        [np.ones((2, 2))],
-        [np.ones((2, 3))],
+        "rows of another layer",
+        lambda rows: visible_chains(LAYERS, rows, Key.of(0)),
+        np.ones((2, 2)),
+        np.ones((2, 3)),
         says="(2, 3)",
     ),
     swap(
         "an unknown base",
-        lambda base: gb.old_sampling.variable_path(SPINS, base),
+        lambda base: gb.sampling.variable_path(SPINS, base),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS).convert("spin")),
-        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(SPINS)),
-        says="'uniform', 'biases', a Dataset or IndependentVariables",
+        np.log(np.full(6, 0.5)),
+        says="'uniform', 'biases', a Dataset or log-probabilities",
     ),
     swap(
         "a base of other variables",
-        lambda base: gb.old_sampling.variable_path(SPINS, base),
-        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(spins(chain(4)))),
-        Later(lambda: gb.old_sampling.IndependentVariables.of_biases(SPINS)),
-        says="anew",
+        lambda base: gb.sampling.variable_path(SPINS, base),
+        np.log(np.full(8, 0.5)),
+        np.log(np.full(6, 0.5)),
+        says="6 log-probabilities",
     ),
     swap(
         "an unknown base of layers",
-        lambda base: gb.old_sampling.layer_path(LAYERS, base, rng=0),
+        lambda base: gb.sampling.layer_path(LAYERS, base, random_state=0),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
-        Later(lambda: IndependentUnits.biases(LAYERS)),
-        says="'chains', 'biases', 'uniform', a Dataset or IndependentUnits",
+        np.zeros(5),
+        says="'chains', 'biases', 'uniform', a Dataset or fields",
     ),
     swap(
         "an unknown layer that is summed",
-        lambda summed: gb.old_sampling.layer_path(LAYERS, summed=summed, rng=0),
+        lambda summed: gb.sampling.layer_path(LAYERS, summed=summed, random_state=0),
         "both",
     ),
     swap(
         "a base of other layers",
-        lambda base: gb.old_sampling.layer_path(LAYERS, base, rng=0),
-        Later(lambda: IndependentUnits.biases(restricted(BinaryUnits(4), BinaryUnits(2)))),
-        Later(lambda: IndependentUnits.biases(LAYERS)),
-        says="[3, 2]",
+        lambda base: gb.sampling.layer_path(LAYERS, base, random_state=0),
+        np.zeros(6),
+        np.zeros(5),
+        says="the machine has 5",
     ),
     swap(
         "walkers of another width",
-        lambda states: gb.old_sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, 0),
         np.ones((3, 2), int),
         np.ones((3, 3), int),
         says="3 visible units",
     ),
     swap(
         "walkers at no value",
-        lambda states: gb.old_sampling.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        lambda states: gb.sampling.Annealing(betas=20).reverse(LAYERS, states, 0),
         np.full((3, 3), 7),
         np.ones((3, 3), int),
         says="units take",
@@ -635,20 +635,12 @@ SAMPLERS = [
     swap(
         "an unknown start of the way back",
         lambda start: gb.diagnostics.log_partition_interval(
-            LAYERS, samples=start, annealing=gb.old_sampling.Annealing(10, 20), rng=0
+            LAYERS, samples=start, annealing=gb.sampling.Annealing(10, 20), rng=0
         ),
         "zeros",
         Later(lambda: gb.Dataset.read(BITS)),
         np.ones((10, 3), int),
         says="states or a Dataset",
-    ),
-    swap(
-        "a ladder that does not rise",
-        gb.old_sampling.Tempering,
-        [0.5, 0.2, 1.0],
-        [0.2, 0.5, 1.0],
-        5,
-        says="their number",
     ),
 ]
 
@@ -1135,7 +1127,7 @@ COSTS = [
         {"engine": lambda model: by(gb.inference.Planar, model).log_partition, "model": GLASS},
         (
             {"engine": lambda model: by(gb.inference.Elimination, model).log_partition},
-            {"engine": lambda model: gb.old_sampling.draw(model, 10, np.random.default_rng(0))},
+            {"engine": lambda model: gb.sampling.draw(model, 10, np.random.default_rng(0))},
             {"model": PairwiseFamily.model(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
         ),
         "elimination, sampling or a higher temperature",
@@ -1229,7 +1221,7 @@ COSTS = [
         lambda samples: gb.diagnostics.log_partition_interval(
             stack([BinaryUnits(3)] * 3),
             samples=samples,
-            annealing=gb.old_sampling.Annealing(10, 20),
+            annealing=gb.sampling.Annealing(10, 20),
             rng=0,
         ),
         Later(lambda: gb.Dataset.read(BITS)),

@@ -1137,7 +1137,7 @@ DEEPER = [
         lambda model, how=gb.inference.exact: how(model),
         {"model": Later(lambda: uniform(gb.graphs.complete(60)))},
         (
-            {"how": lambda model: gb.old_sampling.draw(model, 10, np.random.default_rng(0))},
+            {"how": lambda model: gb.sampling.draw(model, 10, np.random.default_rng(0))},
             {"model": Later(lambda: uniform(gb.graphs.grid(8, 8)))},
         ),
         "use sampling or pseudolikelihood",

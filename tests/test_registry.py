@@ -11,10 +11,10 @@ from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.exact import EXACT_ROWS
 from gibbsian.learning.lessons import LESSONS
-from gibbsian.old_sampling.base import SWEEPS
-from gibbsian.old_sampling.gibbs import spin_sweeps
-from gibbsian.old_sampling.table_gibbs import potential_sweeps
 from gibbsian.registry import Registry
+from gibbsian.sampling.base import SWEEPS
+from gibbsian.sampling.codes import potential_kernel
+from gibbsian.sampling.spins import spin_kernel
 
 
 def test_unknown_settings_are_named_with_the_known_ones():
@@ -22,8 +22,8 @@ def test_unknown_settings_are_named_with_the_known_ones():
         gb.learning.as_learner("smci", regions=2)
     with pytest.raises(ArgumentError, match=r"no setting burn: it takes .*burn_in"):
         gb.expectations.EXPECTATIONS.create("s2-smci", burn=2)
-    with pytest.raises(ArgumentError, match="sampler='gibbs' has no setting size: it takes none"):
-        gb.old_sampling.SAMPLERS.create("gibbs", size=2)
+    with pytest.raises(ArgumentError, match="transition='gibbs' has no setting size: it takes none"):
+        gb.sampling.TRANSITIONS.create("gibbs", size=2)
 
 
 def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monkeypatch):
@@ -74,8 +74,8 @@ def test_who_serves_a_family_is_found_along_its_bases():
         pass
 
     graph = gb.graphs.complete(2)
-    assert SWEEPS.of(Own(graph)) is spin_sweeps
-    assert SWEEPS.of(gb.PotentialsFamily.ordinal(graph, gb.Variables.spins(2))) is potential_sweeps
+    assert SWEEPS.of(Own(graph)) is spin_kernel
+    assert SWEEPS.of(gb.PotentialsFamily.ordinal(graph, gb.Variables.spins(2))) is potential_kernel
     with pytest.raises(ArgumentError, match="model is a list, for which there is no Gibbs sampler"):
         SWEEPS.of([])
 

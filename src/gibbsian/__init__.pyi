@@ -16,7 +16,6 @@ from gibbsian import (
     plots as plots,
     report as report,
     rng as rng,
-    old_sampling as old_sampling,
     sampling as sampling,
     storage as storage,
     structure as structure,

@@ -12,8 +12,9 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits
-from gibbsian.old_sampling import Annealing, BlockGibbs, layer_path
+from gibbsian.models.layers.units import BinaryUnits, CategoricalUnits, GaussianUnits, SpinUnits, codes_of
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, kernel_for, layer_path
 from layered_systems import all_codes, all_values, network, restricted, rows_of, stack
 
 STACKS = {
@@ -48,7 +49,7 @@ def test_annealing_brackets_log_partition_over_twenty_seeds(name, summed):
     annealing = Annealing(n_walkers=75, betas=80)
     inside, errors = 0, []
     for seed in range(20):
-        path = layer_path(model, summed=summed, rng=seed)
+        path = layer_path(model, summed=summed, random_state=seed)
         interval = log_partition_interval(path, "exact", annealing, rng=seed, warn=False)
         inside += interval.lower <= truth <= interval.upper
         below, above = interval.stderrs
@@ -176,9 +177,9 @@ def test_block_gibbs_keeps_the_exact_distribution(name):
     model = random_machine(STACKS[name], seed=7)
     rng = np.random.default_rng(0)
     n = 20_000
-    chains = BlockGibbs().init(model, n, rng, exact(model).sample_layers(n, rng)[::2])
-    even = BlockGibbs().step(model, chains, rng, 3)[0].values
-    values = model.family.draw_side(model.parts, 1, model.family.spread_side(0, even), rng)
+    layers = zip(model.family.layers, exact(model).sample_layers(n, rng), strict=True)
+    states, kernel = np.hstack([codes_of(layer, part) for layer, part in layers]), kernel_for(model.family)
+    values = model.family.encode(kernel.step(model.theta, kernel.init(n, Key.of(0), states), 3)[0].states)
     # statistics are bounded by 1, so their errors by 1 / sqrt(n)
     assert np.abs(model.family.statistics_of(values) - exact(model).moments).max() < 4.5 / np.sqrt(n)
 

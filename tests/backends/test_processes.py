@@ -24,7 +24,7 @@ def work(seed):
     with parallel.limited_threads(3):
         rows = np.random.default_rng(seed).choice([-1, 1], size=(300, 6))
         machine = gb.BoltzmannMachine(learner="pcd", max_iter=3, random_state=seed).fit(rows)
-        draws = gb.old_sampling.draw(machine.model_, 140, rng=seed, n_chains=70, burn_in=2)
+        draws = gb.sampling.draw(machine.model_, 140, seed, n_chains=70, burn_in=2)
         return machine.model_.theta.tobytes() + draws.tobytes()
 """
 WAYS = {

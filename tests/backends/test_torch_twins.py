@@ -241,11 +241,11 @@ def random_model(kind: str, variables=SPINS) -> gb.Model:
 
 def swept(model, device, n_chains=6, steps=(3,), clamped=None, sampler="gibbs"):
     with on_device(device):
-        chosen = gb.old_sampling.as_sampler(sampler)
+        kernel = gb.sampling.kernel_for(model.family, sampler, clamped)
         states = np.random.default_rng(0).integers(0, 2, (n_chains, model.n_variables))
-        chains = chosen.init(model, n_chains, np.random.default_rng(1), states=states, clamped=clamped)
+        chains = kernel.init(n_chains, gb.rng.Key.of(1), states)
         for n_sweeps in steps:
-            chains, info = chosen.step(model, chains, n_sweeps)
+            chains, info = kernel.step(model.theta, chains, n_sweeps)
     return chains.states, info
 
 
@@ -264,7 +264,7 @@ def test_dense_chains_reach_the_exact_distribution(clamped, scores, device):
     expected = len(states) * shares / shares.sum()
     squares = (counts - expected)[expected > 0] ** 2 / expected[expected > 0]
     assert squares.sum() < (37.7 if clamped is None else 24.3)  # one in a thousand of chi-square with 15, or 7
-    assert 0.2 < info.flips < 0.5
+    assert 0.2 < info.acceptance < 0.5
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "chromatic"])
@@ -283,10 +283,10 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
     many, few = swept(model, device, 6, (5,))[0], swept(model, device, 6, (2, 1, 2))[0]
     np.testing.assert_array_equal(many, few)
     with on_device(device):
-        sampler = gb.old_sampling.Gibbs()
+        kernel = gb.sampling.kernel_for(model.family)
         starts = np.random.default_rng(0).integers(0, 2, (6, model.n_variables))[:2]
-        alone = sampler.init(model, 2, np.random.default_rng(1), states=starts)
-        np.testing.assert_array_equal(sampler.step(model, alone, 5)[0].states, many[:2])
+        alone = kernel.init(2, gb.rng.Key.of(1), starts)
+        np.testing.assert_array_equal(kernel.step(model.theta, alone, 5)[0].states, many[:2])
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------

@@ -52,9 +52,8 @@ def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch"):
-            sampler = gb.old_sampling.Gibbs()
-            chains = sampler.init(model, 5, np.random.default_rng(2), states=states, clamped=held)
-            found.append(sampler.step(model, chains, 2))
+            kernel = gb.sampling.kernel_for(model.family, mask=held)
+            found.append(kernel.step(model.theta, kernel.init(5, gb.rng.Key.of(2), states), 2))
     np.testing.assert_array_equal(found[1][0].states, found[0][0].states)
     assert found[1][1] == found[0][1]
     assert (found[0][0].states != states).any()
@@ -74,9 +73,10 @@ def test_walks_along_temperatures_take_the_same_way(kind, interpreted):
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch"):
-            path = gb.old_sampling.variable_path(model)
-            walkers = path.from_base(5, np.random.default_rng(2))
-            found.append((path.walk(walkers, np.array([0.0, 0.3, 0.8])), walkers.codes))
+            path = gb.sampling.variable_path(model)
+            start = path.start(5, gb.rng.Key.of(2))
+            chains, increases = gb.sampling.anneal(path, path.kernel(), start, np.array([0.0, 0.3, 0.8]))
+            found.append((increases, chains.states))
     np.testing.assert_array_equal(found[1][1], found[0][1])
     np.testing.assert_allclose(found[1][0], found[0][0], atol=1e-12)
 

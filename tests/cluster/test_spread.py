@@ -86,10 +86,10 @@ def test_many_fits_find_the_same_bits_and_tell_their_progress(client, votes):
 
 def test_walkers_find_the_same_bits_on_workers(client):
     model = gb.PairwiseFamily.model(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
-    walk = gb.old_sampling.Annealing(70, 100)
+    walk = gb.sampling.Annealing(70, 100)
     with fits_on(client):
-        there = walk.forward(model, rng=0)
-    here = walk.forward(model, rng=0)
+        there = walk.forward(model, 0)
+    here = walk.forward(model, 0)
     np.testing.assert_array_equal(there.log_weights, here.log_weights)
     np.testing.assert_array_equal(there.states, here.states)
 

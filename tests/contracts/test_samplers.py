@@ -28,12 +28,9 @@ MODELS = {
     if kind != "pairwise"
 }
 KINDS = [("binary", "binary"), ("spin", "categorical"), ("categorical", "spin"), ("gaussian", "binary")]
-UNITS = gb.models.BinaryUnits(5), gb.models.SpinUnits(4), gb.models.BinaryUnits(3)
+DEEP = gb.models.StackFamily((gb.models.BinaryUnits(5), gb.models.SpinUnits(4), gb.models.BinaryUnits(3)))
 LAYERS = {f"layers {a} {b}": random_machine(a, b, np.random.default_rng(4), 12, 6, scale=0.6) for a, b in KINDS} | {
-    "layers deep": gb.Model(
-        gb.models.StackFamily(UNITS),
-        0.3 * np.random.default_rng(5).normal(size=gb.models.StackFamily(UNITS).n_parameters),
-    )
+    "layers deep": gb.Model(DEEP, 0.3 * np.random.default_rng(5).normal(size=DEEP.n_parameters))
 }
 CASES = [(name, kind) for kind in MODELS for name in TRANSITIONS.names()] + [
     (name, kind) for kind in LAYERS for name in ("gibbs", "chromatic")

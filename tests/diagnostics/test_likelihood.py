@@ -11,7 +11,7 @@ from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
 from gibbsian.models.layers.units import BinaryUnits
-from gibbsian.old_sampling.annealing import AnnealedRun
+from gibbsian.sampling.annealing import AnnealedRun
 from layered_systems import all_codes, random_machine, restricted, rows_of
 from systems import exact_law, random_model, sampled_data
 

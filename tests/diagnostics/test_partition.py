@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from gibbsian.diagnostics.partition import LogPartitionInterval, _relative_variance
-from gibbsian.old_sampling.annealing import AnnealedRun
+from gibbsian.sampling.annealing import AnnealedRun
 
 
 def test_the_relative_variance_of_a_mean():

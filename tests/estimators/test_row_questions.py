@@ -125,7 +125,7 @@ def test_bars_appear_with_work_and_go_with_its_end(monkeypatch):
     monkeypatch.setattr("sys.stderr", stream)
     bars = Bars()
     with reporting(bars):
-        gb.old_sampling.draw(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), 40, rng=0)
+        gb.sampling.draw(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), 40, 0)
         assert bars.shown is None
         bars("annealing", 1, 2)
         assert bars.shown is not None
@@ -143,7 +143,5 @@ def test_structure_tells_how_far_it_is(method):
         gb.structure.learn_structure(rows, method)
     assert seen[-1][1] == seen[-1][2]
     with reporting(lambda *told: seen.append(told)):
-        gb.old_sampling.annealing.Annealing(5, 1000).forward(
-            gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), 0
-        )
+        gb.sampling.Annealing(5, 1000).forward(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), 0)
     assert seen[-1] == ("annealing", 2, 2)

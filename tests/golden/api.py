@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gibbsian.old_sampling.block_gibbs import LAYER_SAMPLERS
 from scipy import sparse
 
 import gibbsian as gb
@@ -34,8 +33,8 @@ from gibbsian.models import FAMILIES, POTENTIALS, Model, Potential, Quadrature, 
 from gibbsian.models.base import Layered, Mixture, keeps
 from gibbsian.models.families import tables
 from gibbsian.models.scopes import Scopes
-from gibbsian.old_sampling import SAMPLERS
 from gibbsian.rng import Key
+from gibbsian.sampling import TRANSITIONS, exchange, kernel_for, layer_path
 
 LAYERS = {"0/1": gb.models.BinaryUnits, "-1/+1": gb.models.SpinUnits}
 # families that the table has by another word; of Potts models it speaks besides
@@ -57,8 +56,7 @@ def registered() -> dict[str, set[str]]:
         "objective": OBJECTIVES,
         "optimizer": OPTIMIZERS,
         "engine": ENGINES,
-        "sampler": SAMPLERS,
-        "layer sampler": LAYER_SAMPLERS,
+        "sampler": TRANSITIONS,
     }
     found = {kind: set(registry.names()) for kind, registry in registries.items()}
     return {**found, "model": {WORDS.get(name, name) for name in FAMILIES}, "potential": set(POTENTIALS)}
@@ -810,11 +808,14 @@ def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[flo
 
 
 def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_steps: int) -> list[float]:
-    sampler = LAYER_SAMPLERS.create(name)
-    target = model if name == "block-gibbs" else gb.old_sampling.layer_path(model, "uniform", rng=rng)
-    state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
-    values = state.values[0] if name == "block-gibbs" else state.values[-1]
-    return _summary(values[:, : model.family.layers[0].width], True)
+    key, n_visible = Key.of(rng), len(model.family.layers[0].variables)
+    path = layer_path(model, "uniform")
+    if name == "block-gibbs":
+        chains, _ = kernel_for(model.family).step(model.theta, path.start(n_chains, key), n_steps)
+    else:
+        start = [path.start(n_chains, key.fold(place)) for place in range(10)]
+        *_, chains = exchange(path, path.kernel(), start, np.linspace(0.0, 1.0, 10), n_steps, key)[0]
+    return _summary(model.family.encode(chains.states)[0][:, :n_visible], True)
 
 
 def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:

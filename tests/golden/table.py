@@ -1843,7 +1843,7 @@ def covered() -> set[tuple[str, str]]:
     for drawn in DRAWN:
         if drawn.what == "fit":
             found |= {("estimator", drawn.how["estimator"])} | _named_in(drawn.how["settings"])
-        kind = {"expect": "expectation", "clamped": "expectation", "layer sampler": "layer sampler"}.get(drawn.what)
+        kind = {"expect": "expectation", "clamped": "expectation"}.get(drawn.what)
         found |= {(kind, drawn.how["name"])} if kind else set()
         found |= {("sampler", drawn.how["method"])} if drawn.what == "sample" else set()
     return found

@@ -82,7 +82,8 @@ def test_big_products_need_no_tables(variables, rng):
     n = 40
     variables = Variables.ordinal([(-1, 0.5, 1)] * n) if variables is THREE else variables.take([0] * n)
     model = ProductsFamily.model({tuple(range(n)): 3.0, tuple(range(0, n, 2)): -1.0, (0,): 0.2}, n, variables)
-    chains, _ = gb.old_sampling.Gibbs().step(model, gb.old_sampling.Gibbs().init(model, 4, rng), 5)
+    kernel = gb.sampling.kernel_for(model.family)
+    chains, _ = kernel.step(model.theta, kernel.init(4, gb.rng.Key.of(rng)), 5)
     x = variables.scores_of(chains.states)
     expected = 3.0 * x.prod(axis=1) - x[:, ::2].prod(axis=1) + 0.2 * x[:, 0]
     np.testing.assert_allclose(model.log_weights(chains.states), expected, atol=1e-12)

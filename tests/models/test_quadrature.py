@@ -129,10 +129,10 @@ def test_pseudolikelihood_is_the_conditional_density_with_its_gradient(rng, doma
 def test_chains_stay_at_the_density(rng, domain, sampler):
     """Started at exact draws, all moments stay where they are; a kink does not disturb them."""
     model = model_on(gb.graphs.grid(1, 3), domain, ["bias", "square", "absolute-difference"], [0.5, -0.4, -1.0])
-    n, chosen = 8000, gb.old_sampling.as_sampler(sampler)
+    n, kernel = 8000, gb.sampling.kernel_for(model.family, sampler)
     start, _ = gb.answers.answers_about(model).sample(n, rng)
-    chains, info = chosen.step(model, chosen.init(model, n, rng, states=start), 2)
-    assert info.flips > 0.97
+    chains, info = kernel.step(model.theta, kernel.init(n, gb.rng.Key.of(rng), start), 2)
+    assert info.acceptance > 0.97
     drawn = model.family.statistics(chains.states)
     error = drawn.std(axis=0) / np.sqrt(n)
     assert (np.abs(drawn.mean(axis=0) - moments_of_chain(domain, model.theta)) < 4.5 * error + 1e-3).all()
@@ -140,12 +140,12 @@ def test_chains_stay_at_the_density(rng, domain, sampler):
 
 def test_chains_stay_at_the_density_on_a_coarse_grid(rng, monkeypatch):
     """What straight lines between four points leave out is rejected."""
-    monkeypatch.setattr("gibbsian.old_sampling.continuous_gibbs.N_CELLS", 3)
+    monkeypatch.setattr("gibbsian.sampling.continuous.N_CELLS", 3)
     model = model_on(empty(1), BOX, ["square"], [-4.0])
-    n, sampler = 20_000, gb.old_sampling.Gibbs()
-    chains, info = sampler.step(model, sampler.init(model, n, rng), 30)
+    n, kernel = 20_000, gb.sampling.kernel_for(model.family)
+    chains, info = kernel.step(model.theta, kernel.init(n, gb.rng.Key.of(rng)), 30)
     squares = chains.states[:, 0] ** 2
-    assert 0.3 < info.flips < 0.95
+    assert 0.3 < info.acceptance < 0.95
     assert abs(squares.mean() - exact(model).moments[0]) < 4.5 * squares.std() / np.sqrt(n)
 
 

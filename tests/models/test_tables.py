@@ -125,9 +125,8 @@ def test_variables_without_a_table_are_uniform():
     model = gb.TablesFamily.model({(1,): [0.0, 1.0, 0.0]}, MIXED)
     states, probabilities, _ = exact_law(model)
     np.testing.assert_allclose([probabilities[states[:, 0] == a].sum() for a in (0, 1)], 0.5)
-    chains, _ = gb.old_sampling.Gibbs().step(
-        model, gb.old_sampling.Gibbs().init(model, 50, np.random.default_rng(0)), 3
-    )
+    kernel = gb.sampling.kernel_for(model.family)
+    chains, _ = kernel.step(model.theta, kernel.init(50, gb.rng.Key.of(0)), 3)
     assert set(chains.states[:, 0]) == {0, 1}
 
 

@@ -10,8 +10,8 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.variables import Variables, checked_fixed
-from gibbsian.old_sampling import IndependentVariables
-from gibbsian.old_sampling.annealing import Annealing
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, kernel_for, variable_path
 from systems import dataset_of, models_with_variables, name_of, random_model_of
 
 N = 4
@@ -21,8 +21,8 @@ CALLS = {
     "statistics": lambda model, x: model.family.statistics(x),
     "mean_statistics": lambda model, x: model.family.mean_statistics(x),
     "conditionals": lambda model, x: model.family.conditionals(WeightedRows.of(x)),
-    "init": lambda model, x: gb.old_sampling.Gibbs().init(model, 2, np.random.default_rng(0), states=x),
-    "reverse": lambda model, x: Annealing(betas=2).reverse(model, x, rng=0),
+    "init": lambda model, x: kernel_for(model.family).init(2, Key.of(0), x),
+    "reverse": lambda model, x: Annealing(betas=2).reverse(model, x, 0),
     "interval": lambda model, x: log_partition_interval(model, x, Annealing(betas=2), rng=0, warn=False),
     "spatial": lambda model, x: gb.expectations.spatial_statistics(model, x),
     "expect_of": lambda model, x: gb.expectations.expect_of(model, lambda v: v, 0, x),
@@ -144,4 +144,4 @@ def test_nothing_may_be_fixed():
 def test_base_rates_of_data_with_other_values_are_refused():
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
     with pytest.raises(CodingError, match="the data holds 2 for variable 1"):
-        IndependentVariables.of_data(model, dataset_of([[0, 2], [1, 0]], Variables.categories((2, 3))))
+        variable_path(model, dataset_of([[0, 2], [1, 0]], Variables.categories((2, 3))))

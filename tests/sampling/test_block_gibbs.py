@@ -6,7 +6,9 @@ from scipy import stats
 
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
-from gibbsian.old_sampling import BlockGibbs, draw_layers
+from gibbsian.models.layers.units import codes_of
+from gibbsian.rng import Key
+from gibbsian.sampling import draw_layers, kernel_for
 from layered_systems import PAIRS, all_values, log_likelihood, random_machine
 
 
@@ -15,8 +17,10 @@ def test_steps_keep_the_exact_distribution(rng, visible, hidden):
     """Chains that start at the law stay there: moments within their errors."""
     model = random_machine(visible, hidden, rng, 4, 3, scale=0.5)
     engine = exact(model)
-    v, _ = engine.sample_layers(20_000, rng)
-    (moved,) = BlockGibbs().step(model, BlockGibbs().init(model, 20_000, rng, [v]), rng, 3)[0].values
+    v, hidden_values = engine.sample_layers(20_000, rng)
+    states = np.hstack([codes_of(layer, x) for layer, x in zip(model.family.layers, (v, hidden_values), strict=True)])
+    kernel = kernel_for(model.family)
+    moved = model.family.encode(kernel.step(model.theta, kernel.init(20_000, Key.of(1), states), 3)[0].states)[0]
     h = model.hidden_means(moved)
     found = model.family.statistics_of([moved, h])
     rows = np.concatenate([moved, h, np.einsum("mi,mj->mij", moved, h).reshape(len(v), -1)], axis=1)
@@ -44,5 +48,5 @@ def test_bad_arguments_are_refused(rng):
     model = random_machine("spin", "spin", rng)
     with pytest.raises(ArgumentError, match="thin=0"):
         draw_layers(model, 5, thin=0)
-    with pytest.raises(ArgumentError, match="values have shapes"):
-        draw_layers(model, 5, n_chains=5, states=np.ones((4, 5)))
+    with pytest.raises(ArgumentError, match="states has shape"):
+        draw_layers(model, 5, n_chains=5, states=np.ones((5, 4)))

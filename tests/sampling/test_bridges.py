@@ -6,8 +6,10 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.old_sampling.annealing import AnnealedRun
-from gibbsian.old_sampling.bridges import TemperedColumns, TemperedRun, bennett
+from gibbsian.inference import exact
+from gibbsian.rng import Key
+from gibbsian.sampling import AnnealedRun, BridgeEstimate, ReplicaLadder, bennett, exchange
+from gibbsian.storage import pack, unpack
 from layered_systems import restricted
 from systems import random_model, random_model_of
 
@@ -30,61 +32,87 @@ def test_bennett_is_exact_where_the_two_differ_by_a_factor():
 
 def paths(rng):
     grid = gb.graphs.grid(2, 3)
-    pairs = random_model(grid, rng)
     layers = gb.models.BinaryUnits(5), gb.models.SpinUnits(3)
     rbm = restricted(*layers, rng.normal(size=5), rng.normal(size=3), rng.normal(size=(5, 3)))
     return {
-        "spins": gb.old_sampling.variable_path(pairs),
-        "summed": gb.old_sampling.variable_path(pairs, marginalise=True),
-        "codes": gb.old_sampling.variable_path(random_model_of("potts", grid, rng, Variables.categories((3,) * 6))),
-        "layers": gb.old_sampling.layer_path(rbm, rng=rng),
+        "spins": gb.sampling.variable_path(random_model(grid, rng)),
+        "codes": gb.sampling.variable_path(random_model_of("potts", grid, rng, Variables.categories((3,) * 6))),
+        "layers": gb.sampling.layer_path(rbm, random_state=rng),
     }
 
 
-@pytest.mark.parametrize("name", ["spins", "summed", "codes", "layers"])
-def test_walkers_are_weighed_where_they_stand(name, rng):
-    path, places = paths(rng)[name], np.array([0.2, 0.5, 1.0])
-    walkers = path.from_base(40, rng)
-    moved = np.diff(path.swept(walkers, 0.5, 2, places), axis=0)
-    before = path.states_of(walkers)
-    weighed = np.diff(path.log_weights_of(walkers, places), axis=0)
-    np.testing.assert_allclose(moved, weighed, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(before, path.states_of(walkers))  # weighing moves nobody
-    # a walk takes up the same weights, one step after the other, from where it starts
-    np.testing.assert_allclose(path.walk(walkers, places[:2]), weighed[0], rtol=1e-9, atol=1e-9)
-
-
-def test_log_weights_are_those_of_the_model(rng):
-    path = paths(rng)["codes"]
-    walkers = path.from_base(30, rng)
-    states = path.states_of(walkers)
-    independent = sum(np.log(path.base.probabilities(i))[states[:, i]] for i in range(6))
-    rise = path.log_weights_of(walkers, np.array([0.0, 1.0]))[1]
-    np.testing.assert_allclose(rise, path.model.log_weights(states) - independent, rtol=1e-9)
+@pytest.mark.parametrize("name", ["spins", "codes", "layers"])
+def test_ratios_are_those_of_the_log_weights(name, rng):
+    """With equal neighbours every exchange is made, and nothing is gained by it."""
+    path, betas = paths(rng)[name], np.array([0.2, 0.2, 1.0])
+    start = [path.start(30, Key.of(k)) for k in range(3)]
+    ladder, ratios = exchange(path, path.kernel(), start, betas, 1, Key.of(9), 2)
+    assert ratios.up.shape == ratios.down.shape == (2, 1, 30)
+    np.testing.assert_allclose(ratios.up[0], 0.0, atol=1e-12)
+    assert ratios.acceptance[0] == pytest.approx(1.0)
+    weights = np.diff(path.log_weights(ladder[2].states, betas[1:]), axis=0)[0]
+    np.testing.assert_allclose(-ratios.down[1, 0], weights, rtol=1e-9, atol=1e-9)
+    assert [rung.n_sweeps for rung in ladder] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("name", ["spins", "codes", "layers"])
-def test_those_that_are_to_exchange_do(name, rng):
+def test_rounds_may_be_split_over_calls_and_states_stored(name, rng):
+    path, betas = paths(rng)[name], np.linspace(0.0, 1.0, 4)
+    kernel, start = path.kernel(), [path.start(10, Key.of(k)) for k in range(4)]
+    before = [chains.states.copy() for chains in start]
+    ladder, _ = exchange(path, kernel, start, betas, 5, Key.of(1))
+    again, _ = exchange(path, kernel, start, betas, 5, Key.of(1))
+    assert all(np.array_equal(a.states, b.states) for a, b in zip(ladder, again, strict=True))
+    assert all(np.array_equal(chains.states, old) for chains, old in zip(start, before, strict=True))
+    restored = [unpack(chains, pack(chains)) for chains in ladder]
+    one, _ = exchange(path, kernel, ladder, betas, 3, Key.of(2))
+    other, _ = exchange(path, kernel, restored, betas, 3, Key.of(2))
+    assert all(np.array_equal(a.states, b.states) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", ["spins", "codes", "layers"])
+def test_log_partition_by_bridges_and_by_annealing(name, rng):
     path = paths(rng)[name]
-    some, others = path.from_base(40, rng), path.from_base(40, rng)
-    before = np.array([path.states_of(some), path.states_of(others)])
-    which = rng.random(40) < 0.5
-    path.exchange(some, others, which)
-    after = np.array([path.states_of(some), path.states_of(others)])
-    np.testing.assert_array_equal(after[:, which], before[::-1, which])
-    np.testing.assert_array_equal(after[:, ~which], before[:, ~which])
+    truth = exact(path.model).log_partition
+    _, bridges = ReplicaLadder.settled(path, Key.of(0)).run(150)
+    forward = gb.sampling.Annealing(200, 300).forward(path, 0)
+    reverse = gb.sampling.Annealing(200, 300).reverse(path, bridges.states, 1)
+    for run in (bridges, forward, reverse):
+        assert abs(run.log_partition - truth) < 4 * run.log_partition_stderr < 0.3
+        assert run.warning is None
 
 
-def test_a_model_without_interactions_needs_no_luck(rng):
-    run = TemperedColumns.settled(
-        gb.old_sampling.variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))), rng
-    ).run(20)
+def test_columns_cross_between_modes_where_plain_chains_do_not():
+    units = gb.models.SpinUnits
+    model = restricted(units(20), units(10), w=np.full((20, 10), 0.35))
+    path = gb.sampling.layer_path(model, "biases")
+    chains = path.chains_at(np.ones((200, 20), np.int8), Key.of(0))
+    plain, _ = path.kernel().step(model.theta, chains, 300)
+    assert (plain.states[:, :20].mean(axis=1) > 0.5).mean() > 0.95
+    start = [path.chains_at(np.ones((200, 20), np.int8), Key.of(k)) for k in range(10)]
+    ladder, ratios = exchange(path, path.kernel(), start, np.linspace(0.0, 1.0, 10), 300, Key.of(1))
+    up = (ladder[-1].states[:, :20].mean(axis=1) > 0.5).mean()
+    assert abs(up - 0.5) < 4 * 0.5 / np.sqrt(200)
+    assert (ratios.acceptance > 0.05).all()
+
+
+def test_settled_temperatures_exchange_equally_often():
+    units = gb.models.SpinUnits
+    path = gb.sampling.layer_path(restricted(units(20), units(10), w=np.full((20, 10), 0.35)), "biases")
+    _, run = ReplicaLadder.settled(path, Key.of(1)).run(200)
+    assert run.acceptance.min() > 0.4
+    assert np.ptp(run.acceptance) < 0.35
+
+
+def test_a_model_without_interactions_needs_no_luck():
+    path = gb.sampling.variable_path(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4))))
+    _, run = ReplicaLadder.settled(path, Key.of(0)).run(20)
     assert run.log_partition == pytest.approx(4 * np.log(2), abs=1e-9)
     assert run.log_partition_stderr == pytest.approx(0.0, abs=1e-9)
-    assert run.trouble is None
+    assert run.warning is None
 
 
-def run_of(log_partition=0.0, start=0.0, half=0.0, exchanged=0.5, columns=32):
+def run_of(log_partition=0.0, start=0.0, half=0.0, acceptance=0.5, columns=32):
     noise = np.random.default_rng(0).normal(scale=0.01 / columns, size=(2, columns))
     noise -= noise.mean()
     noise[:, ::2] += start / columns / 4
@@ -92,14 +120,14 @@ def run_of(log_partition=0.0, start=0.0, half=0.0, exchanged=0.5, columns=32):
     noise[0] += half / columns / 2
     noise[1] -= half / columns / 2
     states = np.ones((4, 1), np.int8)
-    return TemperedRun(np.array([0.0, 0.5, 1.0]), log_partition, noise, np.array([0.6, exchanged]), states)
+    return BridgeEstimate(np.array([0.0, 0.5, 1.0]), log_partition, noise, np.array([0.6, acceptance]), states)
 
 
 def test_columns_that_differ_by_their_start_or_in_time_are_seen():
-    assert run_of().trouble is None
-    assert "from random states and from cold ones put log Z 0.19 apart" in run_of(start=0.2).trouble
-    assert "the two halves of the tempered run" in run_of(half=0.2).trouble
-    assert "0.5 and 1 hardly exchange" in run_of(exchanged=0.01).trouble
+    assert run_of().warning is None
+    assert "from random states and from cold ones put log Z 0.19 apart" in run_of(start=0.2).warning
+    assert "the two halves of the tempered run" in run_of(half=0.2).warning
+    assert "0.5 and 1 hardly exchange" in run_of(acceptance=0.01).warning
 
 
 def test_methods_that_do_not_agree_are_said_and_both_are_in_the_interval(rng):

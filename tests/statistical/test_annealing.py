@@ -5,11 +5,13 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
+from gibbsian import Variables
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.expectations import AnnealedWalkers, Sampled
-from gibbsian.old_sampling import Annealing, IndependentVariables, variable_path
-from gibbsian.old_sampling.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
-from systems import exact_law, random_model, take
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, variable_path
+from gibbsian.sampling.walks import Walk, bind_walk
+from systems import exact_law, random_model, random_model_of, take
 
 SEEDS = range(20)
 SMALLEST_P_VALUE = 1e-4
@@ -27,12 +29,11 @@ def model(request):
     return random_model(graph, rng, scale=0.6)
 
 
-@pytest.mark.parametrize("marginalise", [False, True])
-def test_log_partition_is_covered_by_its_errors(model, marginalise):
+def test_log_partition_is_covered_by_its_errors(model):
     """Both ways, 20 seeds: about 19 of 20 within two errors, z-scores neither too wide nor off centre."""
     engine = gb.inference.exact(model)
     truth = engine.log_partition
-    annealing, path = Annealing(200, 200), variable_path(model, marginalise=marginalise)
+    annealing, path = Annealing(200, 200), variable_path(model)
     z = {"forward": [], "reverse": []}
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -67,15 +68,14 @@ def test_forward_and_reverse_are_each_others_time_reversal(model):
     """
     engine = gb.inference.exact(model)
     truth = engine.log_partition
-    for marginalise in (False, True):
-        annealing, path = Annealing(4000, 3), variable_path(model, marginalise=marginalise)
-        rng = np.random.default_rng(1)
-        forward = annealing.forward(path, rng)
-        reverse = annealing.reverse(path, engine.sample(4000, rng), rng)
+    path, betas = variable_path(model), np.linspace(0.0, 1.0, 4)
+    draws = path.chains_at(engine.sample(4000, np.random.default_rng(1)), Key.of(1))
+    for walk in (bind_walk(path, path.kernel()), Walk(path, path.kernel())):
+        forward = walk.anneal(path.start(4000, Key.of(0)), betas)[1] + path.log_partition
+        reverse = walk.anneal(draws, betas[::-1].copy())[1] - path.log_partition
         for level in (-0.5, 0.0, 0.5):
-            indicator = forward.log_weights - truth < level
-            tilted = np.exp(forward.log_weights - truth) * indicator
-            found = np.mean(-reverse.log_weights - truth < level)
+            tilted = np.exp(forward - truth) * (forward - truth < level)
+            found = np.mean(-reverse - truth < level)
             error = np.hypot(tilted.std(), np.sqrt(found * (1 - found))) / np.sqrt(4000)
             assert abs(tilted.mean() - found) < 4 * error
 
@@ -98,37 +98,36 @@ def test_combined_estimate_is_covered_and_no_worse_than_either(model):
     assert np.mean(gains) < 0.8
 
 
-@pytest.mark.parametrize("make", [_spin_path, _table_path], ids=["spins", "tables"])
-@pytest.mark.parametrize("summed", [False, True])
-def test_sweeps_keep_every_place_of_the_path(make, summed):
-    """Start exactly at an intermediate law and sweep there: steps of the weight of no size."""
-    model = random_model(gb.graphs.grid(2, 3), np.random.default_rng(3), scale=0.9)
-    states, _, _ = exact_law(model)
-    law, beta = IndependentVariables.of_data(model, np.ones((3, 6), np.int8)), 0.6
-    base = sum(law.log_probabilities[law.starts[i] + states[:, i]] for i in range(6))
-    p = np.exp(beta * model.log_weights(states) + (1 - beta) * base)
-    p /= p.sum()
-    path = make(model, law, variables_to_sum_out(model.family.graph) if summed else np.zeros(6, bool))
-    rng = np.random.default_rng(5)
-    walkers = states[rng.choice(64, 20_000, p=p)].copy()
-    streams = rng.integers(1, 2**63, (20_000, 4), dtype=np.uint64)
-    increases = path.walk(Walkers(walkers, streams), np.full(4, beta))
+@pytest.mark.parametrize("walk_of", [bind_walk, Walk], ids=["compiled", "step by step"])
+@pytest.mark.parametrize("kind", ["pairwise", "potts"])
+def test_walks_keep_every_place_of_the_path(walk_of, kind):
+    """Start exactly at an intermediate law, and sweep and exchange there."""
+    variables = Variables.spins if kind == "pairwise" else Variables.categories((2,) * 6)
+    model = random_model_of(kind, gb.graphs.grid(2, 3), np.random.default_rng(3), variables, scale=0.9)
+    path, beta, n = variable_path(model, np.log(np.tile([0.25, 0.75], 6))), 0.6, 20_000
+    walk, states = walk_of(path, path.kernel()), exact_law(model)[0]
+
+    def law(beta):
+        p = np.exp(path.log_weights(states, np.array([beta]))[0] + path.at(0.0).log_weights(states))
+        return p / p.sum()
+
+    def p_value(found, p):
+        counts = np.bincount(found @ (1 << np.arange(5, -1, -1)), minlength=64)
+        enough = p * n > 5
+        observed, expected = np.append(counts[enough], counts[~enough].sum()), np.append(p[enough], p[~enough].sum())
+        return stats.chisquare(observed[expected > 0], n * expected[expected > 0]).pvalue
+
+    def draws(beta, seed):
+        rng = np.random.default_rng(seed)
+        return path.chains_at(states[rng.choice(64, n, p=law(beta))], Key.of(seed))
+
+    chains, increases = walk.anneal(draws(beta, 5), np.full(4, beta))
     assert not increases.any()
-    counts = np.bincount(walkers @ (1 << np.arange(5, -1, -1)), minlength=64)
-    enough = p * 20_000 > 5
-    observed, expected = np.append(counts[enough], counts[~enough].sum()), np.append(p[enough], p[~enough].sum())
-    keep = expected > 0
-    assert stats.chisquare(observed[keep], 20_000 * expected[keep]).pvalue > SMALLEST_P_VALUE
-
-
-@pytest.mark.parametrize("graph", [gb.graphs.grid(4, 5), rbm_graph(8, 12)], ids=["grid", "rbm"])
-def test_summing_out_a_side_lowers_the_spread_of_the_weights(graph):
-    model = random_model(graph, np.random.default_rng(0), scale=0.5)
-    spread = {}
-    for marginalise in (False, True):
-        path = variable_path(model, marginalise=marginalise)
-        spread[marginalise] = Annealing(1000, 500).forward(path, rng=1).log_weights.var()
-    assert spread[True] < 0.8 * spread[False]
+    assert p_value(chains.states, law(beta)) > SMALLEST_P_VALUE
+    betas = np.array([0.3, beta, 1.0])
+    ladder, _ = walk.exchange([draws(b, k) for k, b in enumerate(betas)], betas, range(4), Key.of(1), 1)
+    for rung, b in zip(ladder, betas, strict=True):
+        assert p_value(rung.states, law(b)) > SMALLEST_P_VALUE
 
 
 def test_expectations_are_covered_by_their_errors(model):

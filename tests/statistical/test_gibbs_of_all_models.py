@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
-from gibbsian.old_sampling import SAMPLERS
+from gibbsian.rng import Key
+from gibbsian.sampling import TRANSITIONS, kernel_for
 from systems import exact_law, models_with_variables, name_of, random_model_of
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
@@ -27,6 +28,12 @@ def uniform_states(model, rng):
     return rng.integers(0, model.variables.sizes, (N_CHAINS, model.n_variables)).astype(np.int8)
 
 
+def _stepped(name, model, start, n_sweeps, mask=None, **how):
+    """Return chains from some states, after sweeps."""
+    kernel = kernel_for(model.family, name, mask)
+    return kernel.step(model.theta, kernel.init(len(start), Key.of(11), start), n_sweeps, **how)[0]
+
+
 def goodness_of_fit(model, states, p):
     numbers = np.ravel_multi_index(tuple(states.T), model.variables.sizes)
     counts = np.bincount(numbers, minlength=p.size)
@@ -36,39 +43,40 @@ def goodness_of_fit(model, states, p):
     return stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue
 
 
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_chains_started_at_the_law_stay_there(name, model):
     states, p, _ = exact_law(model)
     rng = np.random.default_rng(11)
-    sampler = SAMPLERS.create(name)
     start = states[rng.choice(p.size, size=N_CHAINS, p=p)]
-    chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start), 3)
+    chains = _stepped(name, model, start, 3)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+    chains = _stepped(name, model, start, 3, reverse=True)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+    chains = _stepped(name, model, start, 1, n_updates=7)
     assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
 
 
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_chains_started_at_random_reach_the_law(name, model):
     _, p, _ = exact_law(model)
-    sampler = SAMPLERS.create(name)
-    rng = np.random.default_rng(2)
-    chains = sampler.init(model, N_CHAINS, rng, states=uniform_states(model, rng))
+    kernel = kernel_for(model.family, name)
+    chains = kernel.init(N_CHAINS, Key.of(2))
     assert goodness_of_fit(model, chains.states, p) < 1e-10  # the uniform start is elsewhere
     # from a uniform start the slowest of these laws is 0.03 away after 40 sweeps in random order, and 0.0002 after 160
-    chains, _ = sampler.step(model, chains, 160)
+    chains, _ = kernel.step(model.theta, chains, 160)
     assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
 
 
 @pytest.mark.parametrize("shape", ["common", "by chain"])
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_free_variables_follow_the_conditional_law(name, model, shape):
     rng = np.random.default_rng(4)
     nodes = [0, 3]
-    sampler = SAMPLERS.create(name)
     start = uniform_states(model, rng)
     start[:, nodes] = start[0, nodes]
     clamped = np.isin(np.arange(model.n_variables), nodes)
     mask = clamped if shape == "common" else np.tile(clamped, (N_CHAINS, 1))
-    chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start, clamped=mask), 40)
+    chains = _stepped(name, model, start, 40, mask)
     assert (chains.states[:, nodes] == start[0, nodes]).all()
     rest, _ = model.given(nodes, start[0, nodes])
     _, p, _ = exact_law(rest)

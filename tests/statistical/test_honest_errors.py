@@ -7,10 +7,11 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.answers import answers_about
-from gibbsian.answers.draws import tempered_values, watched_draws
+from gibbsian.answers.draws import tempered_states, watched_draws
 from gibbsian.errors import MixingWarning
 from gibbsian.inference import exact
-from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.rng import Key
+from gibbsian.sampling import ReplicaLadder
 from layered_systems import restricted
 from systems import take
 
@@ -32,7 +33,7 @@ def test_errors_of_tempered_columns_are_those_they_make():
     graph, scores = gb.graphs.complete(10), []
     for _ in range(20):
         model = gb.PairwiseFamily.model(graph, None, 5.0 * rng.normal(size=graph.n_edges) / np.sqrt(10))
-        run = TemperedColumns.settled(gb.old_sampling.variable_path(model), rng).run(60)
+        _, run = ReplicaLadder.settled(gb.sampling.variable_path(model), Key.of(rng)).run(60)
         scores.append((run.log_partition - exact(model).log_partition) / run.log_partition_stderr)
     assert abs(np.mean(scores)) < 3 / np.sqrt(20)
     assert 0.6 < np.std(scores) < 1.5
@@ -85,7 +86,7 @@ def test_machines_in_layers_draw_from_all_modes():
     model, answers = bars(), answers_about(bars())
     with pytest.warns(MixingWarning, match="do not agree"):
         answers.sample(50, np.random.default_rng(0), "gibbs")
-    rows = tempered_values(gb.old_sampling.layer_path(model, rng=0), 640, np.random.default_rng(0))
+    rows = tempered_states(gb.sampling.layer_path(model, random_state=0), 640, np.random.default_rng(0))[..., :16]
     truth = exact(model).moments[:16]
     spread = rows.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(rows.shape[1])
     assert np.all(np.abs(rows.mean(axis=(0, 1)) - truth) < 4.5 * spread + 1e-9)

@@ -7,7 +7,8 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.expectations.sampled import monte_carlo
-from gibbsian.old_sampling import SAMPLERS
+from gibbsian.rng import Key
+from gibbsian.sampling import TRANSITIONS, kernel_for
 from systems import take
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
@@ -45,6 +46,12 @@ def enumerate_law(model):
     return states, p / p.sum()
 
 
+def _stepped(name, model, start, n_sweeps, mask=None, **how):
+    """Return chains from some states, after sweeps."""
+    kernel = kernel_for(model.family, name, mask)
+    return kernel.step(model.theta, kernel.init(len(start), Key.of(11), start), n_sweeps, **how)[0]
+
+
 def goodness_of_fit(model, states, p):
     counts = np.bincount(states @ (1 << np.arange(model.n_variables)), minlength=p.size)
     enough = p * len(states) > 5
@@ -54,40 +61,43 @@ def goodness_of_fit(model, states, p):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_chains_started_at_the_law_stay_there(name, kind, scores, temperature):
     model = random_model(kind, scores, temperature)
     states, p = enumerate_law(model)
     rng = np.random.default_rng(11)
     n_chains = 8_000
-    sampler = SAMPLERS.create(name)
     start = states[rng.choice(p.size, size=n_chains, p=p)]
-    chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start), 3)
+    chains = _stepped(name, model, start, 3)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+    chains = _stepped(name, model, start, 3, reverse=True)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+    chains = _stepped(name, model, start, 1, n_updates=7)
     assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
 
 
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_few_long_chains_visit_states_by_their_probability(name, kind):
     """Few chains take other kernels than many."""
     model = random_model(kind, Variables.spins, 1.0)
     _, p = enumerate_law(model)
-    draws = gb.old_sampling.draw(model, 3_000, rng=5, sampler=name, n_chains=3, burn_in=50, thin=40)
+    draws = gb.sampling.draw(model, 3_000, 5, name, n_chains=3, burn_in=50, thin=40)
     assert goodness_of_fit(model, draws.reshape(-1, model.n_variables), p) > SMALLEST_P_VALUE
 
 
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_chains_started_at_random_reach_the_law(name, kind):
     model = random_model(kind, Variables.binary, 1.0)
     _, p = enumerate_law(model)
-    sampler = SAMPLERS.create(name)
-    chains = sampler.init(model, 8_000, np.random.default_rng(2))
+    kernel = kernel_for(model.family, name)
+    chains = kernel.init(8_000, Key.of(2))
     assert goodness_of_fit(model, chains.states, p) < 1e-10  # the uniform start is elsewhere
-    chains, _ = sampler.step(model, chains, 60)
+    chains, _ = kernel.step(model.theta, chains, 60)
     assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
 
 
 @pytest.mark.parametrize("shape", ["common", "by chain"])
-@pytest.mark.parametrize("name", SAMPLERS.names())
+@pytest.mark.parametrize("name", TRANSITIONS.names())
 def test_free_variables_follow_the_conditional_law(name, kind, shape):
     model = random_model(kind, Variables.spins, 1.0)
     n_chains, nodes, values = 8_000, [1, 3], [1, 0]
@@ -96,8 +106,7 @@ def test_free_variables_follow_the_conditional_law(name, kind, shape):
     start[:, nodes] = values
     clamped = np.isin(np.arange(model.n_variables), nodes)
     mask = clamped if shape == "common" else np.tile(clamped, (n_chains, 1))
-    sampler = SAMPLERS.create(name)
-    chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start, clamped=mask), 60)
+    chains = _stepped(name, model, start, 60, mask)
     assert (chains.states[:, nodes] == values).all()
     rest, _ = model.given(nodes, values)
     _, p = enumerate_law(rest)

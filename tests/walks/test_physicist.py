@@ -49,7 +49,5 @@ def test_a_lattice_of_spins_from_samples_to_log_z(tmp_path, rng):
     exact, spatial = means("exact"), means("s2-smci")
     assert (np.abs(exact["mean"] - spatial["mean"]) < 5 * spatial["standard_error"] + 1e-3).all()
     found_model = gb.load(model).model_
-    report = gb.diagnostics.chain_report(
-        found_model, gb.old_sampling.draw(found_model, 4000, rng=0, n_chains=8, burn_in=200)
-    )
+    report = gb.diagnostics.chain_report(found_model, gb.sampling.draw(found_model, 4000, 0, n_chains=8, burn_in=200))
     assert report.is_good()

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gibbsian.sampling.cooling import annealed, cooled_states
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
@@ -23,6 +22,7 @@ from gibbsian.learning.optimizers import Adam, Decay, Tied
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian.rng import Key
 from gibbsian.sampling import kernel_for
+from gibbsian.sampling.cooling import annealed, cooled_states
 from gibbsian_reproduction.drawing import Figure
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.systems import stacked
@@ -98,9 +98,8 @@ def marginal_modes(model: Model[PairwiseFamily], rng: np.random.Generator) -> np
 
 def joint_mode(model: Model[PairwiseFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the likeliest image (MAP) that chains reach as the temperature falls."""
-    return annealed(
-        lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, Key.of(rng)), model.log_weights
-    )[0]
+    key = Key.of(rng)
+    return annealed(lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, key), model.log_weights)[0]
 
 
 def _trial(rng: np.random.Generator) -> Trial:

@@ -7,7 +7,8 @@ import numpy as np
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.models import Model, PairwiseFamily, Variables
-from gibbsian.old_sampling import RandomScanGibbs
+from gibbsian.rng import Key
+from gibbsian.sampling import kernel_for
 from gibbsian_reproduction.drawing import Axes, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states
@@ -57,11 +58,11 @@ def _trial(rng: np.random.Generator) -> Trial:
     model = _machine(weights)
     peak, entropy = np.array([_peak_and_entropy(model.at(1.0 / T)) for T in TEMPERATURES]).T
     truth = exact(model).moments
-    sampler, errors = RandomScanGibbs(), []
-    chains = sampler.init(model, MOST_CHAINS, rng)
+    kernel, errors = kernel_for(model.family, "random-scan"), []
+    chains = kernel.init(MOST_CHAINS, Key.of(rng))
     for sweeps in np.diff(SWEEPS, prepend=0):
         if sweeps:
-            chains, _ = sampler.step(model, chains, n_sweeps=int(sweeps))
+            chains, _ = kernel.step(model.theta, chains, int(sweeps))
         errors.append(_error(model, chains.states, truth))
     return {
         "peak": peak,

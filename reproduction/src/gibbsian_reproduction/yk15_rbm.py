@@ -12,7 +12,8 @@ from gibbsian.inference import exact
 from gibbsian.learning import Minibatch, Run, run
 from gibbsian.learning.callbacks import Monitor
 from gibbsian.models import BinaryUnits, Model, StackFamily
-from gibbsian.old_sampling import BlockGibbs
+from gibbsian.rng import Key
+from gibbsian.sampling.layers import visible_chains
 from gibbsian_reproduction.drawing import Figure, lines
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.systems import all_states
@@ -88,11 +89,12 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 def _moment_errors(model: Model[StackFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the error of the visible means of chains that start at random, after some alternations of both layers."""
-    values, errors, sampler = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(float), [], BlockGibbs()
+    rows = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(np.int8)
+    kernel, chains = visible_chains(model, rows, Key.of(rng))
+    errors = []
     for steps in np.diff(ALTERNATIONS, prepend=0):
-        begun = sampler.init(model, N_CHAINS, rng, [values])
-        (values,) = sampler.step(model, begun, rng, int(steps))[0].values
-        errors.append(_error(values, model))
+        chains, _ = kernel.step(model.theta, chains, int(steps))
+        errors.append(_error(chains.states[:, : SIDE**2], model))
     return np.array(errors)
 
 

@@ -17,7 +17,8 @@ from gibbsian.expectations.region_sums import conditional_tables, plan_region
 from gibbsian.graphs import Graph, complete, grid, random
 from gibbsian.inference import exact
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.old_sampling import Annealing, Gibbs, variable_path
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, kernel_for, variable_path
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.tables import mean_table
@@ -51,8 +52,8 @@ def draw_exactly(network: Model[PairwiseFamily], size: int, rng: np.random.Gener
 
 def draw_by_gibbs(network: Model[PairwiseFamily], size: int, rng: np.random.Generator) -> np.ndarray:
     """Return the states of as many chains after `BURN_IN` sweeps from random states."""
-    sampler = Gibbs()
-    return sampler.step(network, sampler.init(network, size, rng), BURN_IN)[0].states
+    kernel = kernel_for(network.family)
+    return kernel.step(network.theta, kernel.init(size, Key.of(rng)), BURN_IN)[0].states
 
 
 class Protocol(NamedTuple):

@@ -70,16 +70,6 @@ class Tempering:
     ----------
     betas : int or array-like
         Number of places, evenly from 0 to 1, or the places themselves.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(6)] * 2), np.random.default_rng(0)
-    >>> path = gb.old_sampling.layer_path(family.build(weights=[np.eye(6)]), rng=rng)
-    >>> sampler = gb.old_sampling.Tempering(betas=4)
-    >>> state, info = sampler.step(path, sampler.init(path, 10, rng), rng, n_steps=20)
-    >>> state.values.shape, bool((info.swap_rates > 0.3).all())
-    ((4, 10, 6), True)
     """
 
     betas: int | np.ndarray = 10
@@ -134,15 +124,6 @@ class Tempering:
 
         The rejections between 0 and a place grow to a barrier that does not depend on the places, so they are put
         evenly along it (Syed, Bouchard-Cote, Deligiannidis and Doucet 2022).
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> family, rng = gb.models.StackFamily([gb.models.SpinUnits(10)] * 2), np.random.default_rng(0)
-        >>> rbm = family.build(weights=[np.full((10, 10), 1.0)])
-        >>> ladder = gb.old_sampling.Tempering(betas=6).adapted(gb.old_sampling.layer_path(rbm, rng=rng), rng).ladder
-        >>> bool(ladder[3] < 0.5)                 # the order comes early
-        True
         """
         sampler = self
         state = sampler.init(path, PILOT_CHAINS, rng)

@@ -14,6 +14,7 @@ from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import is_ising
@@ -164,7 +165,9 @@ class VariablePath(Path):
         return by_rank(rank)
 
 
-def variable_path(model: Model[Any], base: str | IndependentVariables | Dataset = "biases") -> VariablePath:
+def variable_path(
+    model: Model[Any], base: str | IndependentVariables | Dataset = "biases", marginalise: bool = False
+) -> VariablePath:
     """Return the path of inverse temperatures from independent variables to a model.
 
     Parameters
@@ -184,6 +187,8 @@ def variable_path(model: Model[Any], base: str | IndependentVariables | Dataset 
     >>> abs(run.log_partition - gb.inference.exact(model).log_partition) < 3 * run.log_partition_stderr < 0.1
     True
     """
+    if marginalise:
+        raise ArgumentError("pairwise annealing sums out nothing any more", "leave `marginalise` out")
     summed = np.zeros(model.n_variables, bool)
     independent = as_independent(base, model)
     path = _spin_path if is_ising(model.family) else _table_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ class CodeSweep:
 
     def __init__(self, graph: Graph, bind: Callable[[Floats], CodeModel], grain: int):
         self.graph, self.grain = graph, grain
-        self.model = OnceATheta(lambda theta: (bind(theta), dict[object, DeviceSweep | None]()))
+        self.model = OnceATheta(partial(_with_room, bind))
 
     def __call__(self, theta: Floats, states: States, streams: Words, visits: Visits) -> int:
         """Sweep chains in place."""
@@ -59,6 +60,13 @@ class CodeSweep:
 
         work = max(1.0, theta.size / self.graph.n_nodes)  # a table entry, a clique's product
         return over_chains(sweep, states, streams, visits, self.grain, work)
+
+
+def _with_room(
+    bind: Callable[[Floats], CodeModel], theta: Floats
+) -> tuple[CodeModel, dict[object, DeviceSweep | None]]:
+    """Return a model at theta, and room for what devices make of it."""
+    return bind(theta), {}
 
 
 def by_rank(rank: Integers) -> tuple[Integers, Integers]:
@@ -88,17 +96,18 @@ class TableModel(NamedTuple):
 
 def table_sweep(family: TablesFamily, tables_at: Callable[[Floats], Floats] = np.asarray) -> CodeSweep:
     """Return the sweeps of tables, which are a function of theta."""
-    sizes = np.array(family.variables.sizes)
     layout = _potts_layout(family) if family.is_potts else family.entries_of_variables
+    return CodeSweep(family.graph, partial(_table_model, family, layout, tables_at), table_gibbs.GROUP)
 
-    def bind(theta: Floats) -> TableModel:
-        tables = tables_at(theta)
-        if family.is_potts:
-            n_biases = family.offsets[family.n_singles]
-            tables = np.concatenate([tables[:n_biases], family.orientation.of(tables[n_biases:])])
-        return TableModel(tables, layout, sizes)
 
-    return CodeSweep(family.graph, bind, table_gibbs.GROUP)
+def _table_model(
+    family: TablesFamily, layout: Entries, tables_at: Callable[[Floats], Floats], theta: Floats
+) -> TableModel:
+    tables = tables_at(theta)
+    if family.is_potts:
+        n_biases = family.offsets[family.n_singles]
+        tables = np.concatenate([tables[:n_biases], family.orientation.of(tables[n_biases:])])
+    return TableModel(tables, layout, np.array(family.variables.sizes))
 
 
 def _potts_layout(family: TablesFamily) -> Entries:
@@ -134,13 +143,17 @@ def potential_kernel(family: PotentialsFamily, scan: Gibbs, mask: Mask | None) -
 def factor_kernel(family: DiscreteFamily, scan: Gibbs, mask: Mask | None) -> GibbsKernel:
     """Return the Gibbs kernel of a family whose distributions are products of tables, by these."""
     tables = as_tables(family, np.zeros(family.n_parameters)).family
-    return GibbsKernel(family, scan, mask, table_sweep(tables, lambda theta: as_tables(family, theta).theta))
+    return GibbsKernel(family, scan, mask, table_sweep(tables, partial(_tables_of, family)))
 
 
 def as_tables(family: DiscreteFamily, theta: Floats) -> Model[TablesFamily]:
     """Return a distribution as a product of tables."""
     factors = family.factors(theta).factors
     return TablesFamily.model({factor.nodes: factor.table for factor in factors}, family.variables)
+
+
+def _tables_of(family: DiscreteFamily, theta: Floats) -> Floats:
+    return as_tables(family, theta).theta
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
@@ -171,12 +184,11 @@ class ProductModel(NamedTuple):
 @SWEEPS.register("products")
 def product_kernel(family: ProductsFamily, scan: Gibbs, mask: Mask | None) -> GibbsKernel:
     """Return the Gibbs kernel of products of scores."""
+    return GibbsKernel(family, scan, mask, CodeSweep(family.graph, partial(_product_model, family), clique_gibbs.GROUP))
+
+
+def _product_model(family: ProductsFamily, theta: Floats) -> ProductModel:
     entries, cliques = family.scopes.membership
     pointers, places = family.scopes.companions
-    others, sizes = family.scopes.csr[1][places], np.array(family.variables.sizes)
-    values = family.scores, sizes, family.variables.two_valued
-
-    def bind(theta: Floats) -> ProductModel:
-        return ProductModel(entries, theta[cliques], pointers, others, *values)
-
-    return GibbsKernel(family, scan, mask, CodeSweep(family.graph, bind, clique_gibbs.GROUP))
+    values = family.scores, np.array(family.variables.sizes), family.variables.two_valued
+    return ProductModel(entries, theta[cliques], pointers, family.scopes.csr[1][places], *values)

@@ -233,3 +233,7 @@ class OnceATheta(Generic[T]):
         if last is None or not np.array_equal(last[0], theta):  # by content: some learners change theta in place
             self.last = last = theta.copy(), self.make(theta)
         return last[1]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what was made: another process makes it anew."""
+        return {"make": self.make, "last": None}

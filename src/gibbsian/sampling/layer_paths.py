@@ -336,8 +336,6 @@ class LayerWalk(Walk):
     A step hands the inputs of the side that is summed out on to the weights: they share one product.
     """
 
-    grain = 10**9  # rows of a matrix stay together
-
     def __init__(self, path: LayerPath, kernel: Kernel):
         super().__init__(path, kernel)
         self.units, self.family, self.walked = path.units, path.stack, 1 - path.summed
@@ -365,24 +363,33 @@ class LayerWalk(Walk):
         weights = self.units.log_weights
         return weights(rows.values, rows.inputs, after) - weights(rows.values, rows.inputs, before)
 
+    def groups(self, n_chains: int) -> list[Slice]:
+        """Return the groups of rows whose products are made apart, whatever the number of threads."""
+        size = max(MIN_WALKERS, -(-n_chains // MAX_GROUPS))
+        starts = [start for start in range(0, n_chains, size) if not start or 2 * (n_chains - start) > size]
+        # a small rest goes with those before it
+        return [slice(*ends) for ends in pairwise([*starts, n_chains])]
+
     def anneal(self, chains: Chains, betas: Floats, reported: bool = False) -> tuple[Chains, Floats]:
-        """Do what `anneal` does, all rows through one stretch after the other."""
+        """Do what `anneal` does: groups on threads, one where nothing is reported, or all rows on a device."""
         ends = [*range(0, len(betas) - 1, STRETCH), len(betas) - 1]
         stretches: Iterator[Floats] = iter([betas[start : end + 1] for start, end in pairwise(ends)])
         if reported:
             stretches = counted(stretches, "annealing", len(ends) - 1)
-        rows, n_sweeps = self.enter(chains), chains.n_sweeps + len(betas) - 1
+        last, n_sweeps = float(betas[-1]), chains.n_sweeps + len(betas) - 1
         if (there := twin("layer_programs")) is not None:
-            values, increases = there.walk(self.units, rows.values, stretches, seed_of(rows.streams))
-            return self.leave(Rows(values, self.units.features(values), rows.streams), betas[-1], n_sweeps), increases
-        increases, groups = np.zeros(len(rows.values)), _groups(len(rows.values))
-        parts = [Rows(rows.values[at], rows.inputs[at], rows.streams[at]) for at in groups]
+            rows = self.enter(chains)
+            values, grown = there.walk(self.units, rows.values, stretches, seed_of(rows.streams))
+            return self.leave(Rows(values, self.units.features(values), rows.streams), last, n_sweeps), grown
+        groups = self.groups(len(chains.states)) if reported else [slice(0, len(chains.states))]
+        parts, increases = [self.enter(chains.take(group)) for group in groups], np.zeros(len(chains.states))
         for stretch in stretches:
             moved = list(map_in_order(partial(self._go, stretch), parts))
             parts = [part for part, _ in moved]
             increases += np.concatenate([grown for _, grown in moved])
-        rows = Rows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        return self.leave(rows, float(betas[-1]), n_sweeps), increases
+        each = [self.leave(part, last, n_sweeps) for part in parts]
+        states = cast("States", np.concatenate([end.states for end in each]))
+        return Chains(states, np.concatenate([end.streams for end in each]), n_sweeps), increases
 
     def _go(self, betas: Floats, rows: Rows) -> tuple[Rows, Floats]:
         """Move a group of walkers; transitions are reversible, so that the way back is made of the same steps."""
@@ -428,10 +435,3 @@ class LayerWalk(Walk):
         for _ in range(n_sweeps):
             rows = self.step(rows, beta)
         return rows
-
-
-def _groups(n_walkers: int) -> list[Slice]:
-    size = max(MIN_WALKERS, -(-n_walkers // MAX_GROUPS))
-    starts = [start for start in range(0, n_walkers, size) if not start or 2 * (n_walkers - start) > size]
-    # a small rest goes with those before it
-    return [slice(*ends) for ends in pairwise([*starts, n_walkers])]

@@ -7,6 +7,7 @@ The layers of one side are independent given the other, so a sweep draws them si
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 import numpy as np
@@ -69,7 +70,7 @@ class BlockKernel:
         units = spans(layer.n_units for layer in family.layers)
         self.held = None if mask is None else [mask[..., at] for at in units]
         self.n_free = float(len(family.variables) if mask is None else np.atleast_2d(~mask).sum(axis=1).mean())
-        self.model = OnceATheta(lambda theta: Model(family, theta))
+        self.model = OnceATheta(partial(Model[StackFamily], family))
 
     def init(self, n_chains: int, key: Key, states: States | None = None) -> Chains:
         """Start chains at rows of all units, or at uniformly random ones; real units then begin at zero."""

@@ -91,8 +91,7 @@ def anneal(path: Path, kernel: Kernel, chains: Chains, betas: Floats) -> tuple[C
     True
     """
     walk = bind_walk(path, kernel)
-    size = walk.grain
-    parts = [slice(k, k + size) for k in range(0, len(chains.states), size)] if are_dealt() and here() is None else []
+    parts = walk.groups(len(chains.states)) if are_dealt() and here() is None else []
     if len(parts) < 2:
         return walk.anneal(chains, betas, reported=True)
     # on other processes, where fits are dealt out to them: chains owe nothing to each other
@@ -155,14 +154,15 @@ def bind_walk(path: Path, kernel: Kernel) -> Walk:
 class Walk:
     """A path with the kernel that moves chains along it, step by step."""
 
-    # walkers that one process takes
-    grain = 32
-
     def __init__(self, path: Path, kernel: Kernel):
         self.path, self.kernel = path, kernel
 
+    def groups(self, n_chains: int) -> list[Slice]:
+        """Return the groups of chains that may be moved apart from each other."""
+        return [slice(k, k + kernels.GROUP) for k in range(0, n_chains, kernels.GROUP)]
+
     def anneal(self, chains: Chains, betas: Floats, reported: bool = False) -> tuple[Chains, Floats]:
-        """Do what `anneal` does."""
+        """Do what `anneal` does; progress is reported where that is asked for."""
         increases = np.zeros(len(chains.states))
         ends = [*range(0, len(betas) - 1, STRETCH), len(betas) - 1]
         stretches = [betas[start : end + 1] for start, end in pairwise(ends)]

@@ -6,10 +6,9 @@ import pytest
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.backends.device import on_device
-from gibbsian.old_sampling import Annealing, variable_path
-from gibbsian.old_sampling.bridges import TemperedColumns
-from gibbsian.old_sampling.variable_paths import Walkers
-from systems import BINARY, exact_law, products_of_order, random_model
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, ReplicaLadder, anneal, variable_path
+from systems import BINARY, exact_law, random_model
 
 torch = pytest.importorskip("torch")
 annealing = pytest.importorskip("gibbsian.backends.torch.annealing")
@@ -34,34 +33,31 @@ def model(request):
     return KINDS[request.param](np.random.default_rng(3))
 
 
-def walkers_of(model, n_walkers=60):
-    rng = np.random.default_rng(1)
-    codes = rng.integers(0, model.variables.sizes, (n_walkers, model.n_variables))
-    return Walkers(codes.astype(np.int8), gb.rng.chain_streams(rng, n_walkers))
+def chains_of(path, n_walkers=60):
+    codes = np.random.default_rng(1).integers(0, path.family.variables.sizes, (n_walkers, len(path.family.variables)))
+    return path.chains_at(codes.astype(np.int8), Key.of(1))
 
 
-@pytest.mark.parametrize("marginalise", [False, True])
-def test_weights_are_those_of_numba_both_ways(model, marginalise, device):
-    path = variable_path(model, marginalise=marginalise)
+def test_weights_are_those_of_numba_both_ways(model, device):
+    path = variable_path(model)
+    kernel, start = path.kernel(), chains_of(path)
     with on_device(device, "float64"):
-        there, back = walkers_of(model), walkers_of(model)
-        up, down = path.walk(there, np.array([0.2, 0.7])), path.walk(back, np.array([0.7, 0.2]))
-    np.testing.assert_allclose(up, path.walk(walkers_of(model), np.array([0.2, 0.7])), atol=1e-10)
-    assert (there.codes != walkers_of(model).codes).any()
-    # on the way back walkers are moved first, and what is summed out does not count
-    np.testing.assert_allclose(down, -path.walk(back, np.array([0.2, 0.7])), atol=1e-10)
+        moved, up = anneal(path, kernel, start, np.array([0.2, 0.7]))
+        back, down = anneal(path, kernel, start, np.array([0.7, 0.2]))
+    np.testing.assert_allclose(up, anneal(path, kernel, start, np.array([0.2, 0.7]))[1], atol=1e-10)
+    assert (moved.states != start.states).any()
+    # on the way back walkers are moved first
+    np.testing.assert_allclose(down, -anneal(path, kernel, back, np.array([0.2, 0.7]))[1], atol=1e-10)
 
 
-@pytest.mark.parametrize("marginalise", [False, True])
-def test_walkers_that_start_at_the_exact_distribution_stay_there(model, marginalise, device):
+def test_walkers_that_start_at_the_exact_distribution_stay_there(model, device):
     n_walkers, rng = 20_000, np.random.default_rng(2)
-    path = variable_path(model, marginalise=marginalise)
+    path = variable_path(model)
     starts = gb.inference.exact(model).sample(n_walkers, rng)
     with on_device(device):
-        walkers = path.from_states(starts, rng)
-        path.walk(walkers, np.ones(3))
-        path.walk(walkers, np.array([1.0, 1.0, 1.0 - 1e-12]))
-    ends = path.states_of(walkers)
+        chains, _ = anneal(path, path.kernel(), path.chains_at(starts, Key.of(2)), np.ones(3))
+        chains, _ = anneal(path, path.kernel(), chains, np.array([1.0, 1.0, 1.0 - 1e-12]))
+    ends = path.rows(chains.states)
     if model.n_variables > 5:
         truth = gb.inference.exact(model).moments
         errors = np.sqrt(truth * (1.0 - truth) / n_walkers)
@@ -82,26 +78,25 @@ def test_log_partition_by_walks_there_and_back_and_by_columns(kind, device):
     model = KINDS[kind](np.random.default_rng(3))
     truth = gb.inference.exact(model).log_partition
     with on_device(device):
-        forward = Annealing(200, 60).forward(model, rng=0)
+        forward = Annealing(200, 60).forward(model, 0)
         reverse = Annealing(200, 60).reverse(model, gb.inference.exact(model).sample(200, np.random.default_rng(1)))
-        path, rng, places = variable_path(model), np.random.default_rng(2), np.linspace(0.0, 1.0, 3)
-        columns = TemperedColumns(path, places, [path.from_base(32, rng) for _ in places], rng).run(20)
+        path, key = variable_path(model), Key.of(2)
+        start = [path.start(32, key.fold(k)) for k in range(3)]
+        _, columns = ReplicaLadder(path, np.linspace(0.0, 1.0, 3), start, key).run(20)
     for run in (forward, reverse, columns):
         assert abs(run.log_partition - truth) < 4.5 * run.log_partition_stderr < 0.5
 
 
 def test_a_walker_depends_on_its_own_stream_only(model, device, monkeypatch):
-    path, places = variable_path(model), np.linspace(0.0, 1.0, 7)
+    path, betas = variable_path(model), np.linspace(0.0, 1.0, 7)
+    kernel, start = path.kernel(), chains_of(path)
     with on_device(device):
-        one = walkers_of(model)
-        increases = path.walk(one, places)
-        monkeypatch.setattr("gibbsian.old_sampling.variable_paths.TEMPERATURES_A_CALL", 2)
+        one, increases = anneal(path, kernel, start, betas)
+        monkeypatch.setattr("gibbsian.sampling.walks.TEMPERATURES_A_CALL", 2)
         monkeypatch.setattr(annealing, "CELLS", 1000)  # few walkers of tables at a time
-        codes, streams = walkers_of(model).codes, walkers_of(model).streams
-        parts = [Walkers(codes[part], streams[part]) for part in (slice(0, 23), slice(23, 60))]
-        again = np.concatenate([path.walk(part, places) for part in parts])
-    np.testing.assert_array_equal(np.concatenate([part.codes for part in parts]), one.codes)
-    np.testing.assert_allclose(again, increases, atol=1e-12)
+        parts = [anneal(path, kernel, start.take(part), betas) for part in (slice(0, 23), slice(23, 60))]
+    np.testing.assert_array_equal(np.concatenate([part.states for part, _ in parts]), one.states)
+    np.testing.assert_allclose(np.concatenate([grown for _, grown in parts]), increases, atol=1e-12)
 
 
 def test_memory_is_predicted_and_refused(model, monkeypatch):
@@ -109,5 +104,6 @@ def test_memory_is_predicted_and_refused(model, monkeypatch):
         raise gb.errors.TooExpensiveError(f"{what} needs {n_bytes}", instead)
 
     monkeypatch.setattr(annealing, "require_card_memory", refuse)
+    path = variable_path(model)
     with on_device("torch"), pytest.raises(gb.errors.TooExpensiveError, match="annealing 60 walkers of"):
-        variable_path(model).walk(walkers_of(model), np.array([0.0, 1.0]))
+        anneal(path, path.kernel(), chains_of(path), np.array([0.0, 1.0]))

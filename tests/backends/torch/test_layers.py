@@ -17,8 +17,10 @@ from gibbsian.learning.layer_monitors import Watched
 from gibbsian.learning.optimizers import Decay
 from gibbsian.learning.run import StopRun
 from gibbsian.models.layers.units import codes_of
-from gibbsian.old_sampling import Annealing, BlockGibbs, layer_path
-from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, ReplicaLadder, layer_path
+from gibbsian.sampling.layer_paths import LayerWalk, RowStreams
+from gibbsian.sampling.layers import visible_chains
 from gibbsian.storage import Checkpoint
 from layered_systems import (
     PAIRS,
@@ -180,24 +182,24 @@ def test_the_watched_figure_is_that_of_numpy(visible, rng):
 @pytest.mark.parametrize("summed", ["hidden", "visible"])
 def test_walks_are_those_of_numpy_given_the_same_draws(visible, hidden, summed, rng):
     path = layer_path(random_machine(visible, hidden, rng), "biases", summed)
-    walkers = path.from_base(20, rng)
-    start, places, seed = walkers.values[0], np.linspace(0.0, 1.0, 12), 3
-    walkers.streams[0] = np.random.default_rng(seed)
-    expected = path.walk(walkers, places)
+    walk, betas = LayerWalk(path, path.kernel()), np.linspace(0.0, 1.0, 12)
+    rows = walk.enter(path.start(20, Key.of(1)))
+    there_streams = rows.streams.copy()
+    moved, expected = walk._go(betas, rows._replace(streams=rows.streams.copy()))
     with on_device("torch"):
-        there = programs.Walk(path.units, start, len(places), 0, here())
-        Given(np.random.default_rng(seed), there)
-        np.testing.assert_allclose(there(places), expected, atol=1e-10)
-        np.testing.assert_allclose(there, walkers.values[0], atol=1e-10)
+        there = programs.Walk(path.units, rows.values, len(betas), 0, here())
+        Given(RowStreams(there_streams), there)
+        np.testing.assert_allclose(there(betas), expected, atol=1e-10)
+        np.testing.assert_allclose(programs.as_numpy(there.values), moved.values, atol=1e-10)
 
 
 @pytest.mark.parametrize(("visible", "hidden"), [("binary", "spin"), ("categorical", "binary"), ("gaussian", "binary")])
 def test_annealing_finds_log_z(visible, hidden, rng):
     machine = random_machine(visible, hidden, rng, scale=0.5)
     with on_device("torch"):
-        run = Annealing(n_walkers=100, betas=100).forward(layer_path(machine, rng=rng), rng=rng)
+        run = Annealing(n_walkers=100, betas=100).forward(layer_path(machine, random_state=rng), rng)
     assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
-    assert run.states.shape == (100, 5)
+    assert run.states.shape == (100, len(machine.family.variables))
 
 
 @pytest.mark.long
@@ -205,7 +207,7 @@ def test_annealing_finds_log_z(visible, hidden, rng):
 def test_tempered_columns_find_log_z(summed, rng):
     machine = random_machine("binary", "spin", rng, scale=0.5)
     with on_device("torch"):
-        run = TemperedColumns.settled(layer_path(machine, "biases", summed), rng).run(100)
+        _, run = ReplicaLadder.settled(layer_path(machine, "biases", summed), Key.of(rng)).run(100)
     assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
 
 
@@ -224,9 +226,12 @@ def test_chains_keep_the_distribution_that_they_start_from(rng):
         v, _, law, _ = joint_law(machine)
         start = v[rng.choice(len(v), 4000, p=law.sum(axis=1))]
         with on_device("torch"):
-            chains = BlockGibbs().init(machine, 4000, rng, [start])
-            ends = [BlockGibbs().step(machine, chains, np.random.default_rng(seed), 15) for seed in (1, 1, 2)]
-        first, again, other = (state.values[0] for state, _ in ends)
+            codes = codes_of(machine.visible, start)
+            ends = []
+            for seed in (1, 1, 2):
+                kernel, chains = visible_chains(machine, codes, Key.of(seed))
+                ends.append(kernel.step(machine.theta, chains, 15)[0].states)
+        first, again, other = (machine.family.encode(states)[0] for states in ends)
         np.testing.assert_array_equal(first, again)
         assert (first != other).any()
         pairs = (first.T @ first / 4000, (v * law.sum(axis=1)[:, None]).T @ v)
@@ -237,8 +242,8 @@ def test_deep_machines_are_sampled_and_annealed(rng):
     sizes = [gb.models.BinaryUnits(3), gb.models.SpinUnits(2), gb.models.CategoricalUnits((2, 3))]
     deep = random_stack(sizes, rng, 0.5)
     with on_device("torch"):
-        run = Annealing(n_walkers=100, betas=100).forward(deep, rng=rng)
-        draws = gb.old_sampling.draw_layers(deep, 40, rng, n_chains=20, burn_in=5)
+        run = Annealing(n_walkers=100, betas=100).forward(deep, rng)
+        draws = gb.sampling.draw_layers(deep, 40, rng, n_chains=20, burn_in=5)
     assert abs(run.log_partition - gb.inference.exact(deep).log_partition) < 4 * run.log_partition_stderr + 1e-9
     assert [part.shape for part in draws] == [(20, 2, 3), (20, 2, 2), (20, 2, 5)]
 
