@@ -385,7 +385,7 @@ class TestRefusals:
             gb.HiddenBoltzmannMachine(1, start="bethe").fit(XOR)
 
     def test_clamped_phases(self):
-        with pytest.raises(ArgumentError, match="clamped='gibbs' is not known: use one of .*exact"):
+        with pytest.raises(ArgumentError, match=r"clamped='gibbs' is not known: use one of .*exact"):
             gb.HiddenBoltzmannMachine(1, learner=gb.learning.as_learner("em", clamped="gibbs")).fit(XOR)
         with pytest.raises(ArgumentError, match="clamped"):
             gb.learning.as_learner("mle", clamped="pcd")

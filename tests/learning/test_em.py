@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused(rng):
         EM().init(large, data, rng)
     with pytest.raises(ArgumentError, match="m_steps=0"):
         EM(m_steps=0)
-    with pytest.raises(ArgumentError, match="clamped='nothing' is not known: use one of .*exact"):
+    with pytest.raises(ArgumentError, match=r"clamped='nothing' is not known: use one of .*exact"):
         EM("nothing")
 
 

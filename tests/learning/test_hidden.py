@@ -118,9 +118,9 @@ def test_contrastive_divergence_needs_rows_to_start_at(rng):
 
 
 def test_clamped_must_be_known(rng):
-    with pytest.raises(ArgumentError, match="clamped='gibbs' is not known: use one of .*exact, .*mean-field"):
+    with pytest.raises(ArgumentError, match=r"clamped='gibbs' is not known: use one of .*exact, .*mean-field"):
         as_learner("pcd", clamped="gibbs")
-    with pytest.raises(ArgumentError, match="clamped=3 must be one of .*, or an expectation"):
+    with pytest.raises(ArgumentError, match=r"clamped=3 must be one of .*, or an expectation"):
         as_learner("pcd", clamped=3)
 
 

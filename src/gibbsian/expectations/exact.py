@@ -115,6 +115,17 @@ class Enumeration:
     """The exact expectation by listing all completions of the rows, which are samples with weights at the same time.
 
     SMCI over data with missing cells takes the completions for samples.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> rows = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> bound = gb.expectations.Enumeration().bind(model, rows)
+    >>> _, state = bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))
+    >>> samples = bound.samples(state)
+    >>> samples.states.tolist(), samples.repeats.round(3).tolist()
+    ([[0, 1], [1, 0], [1, 1]], [1.0, 0.269, 0.731])
     """
 
     needs_starts: ClassVar[bool] = False

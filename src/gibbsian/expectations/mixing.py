@@ -17,6 +17,13 @@ class MixingCheck:
 
     R-hat compares chains of the length of one call. Chains much shorter than their memory get a large one although they
     are where they should be.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> chains = gb.expectations.PersistentChains(n_draws=500, mixing=gb.expectations.MixingCheck(max_r_hat=1.02))
+    >>> chains.mixing.max_r_hat
+    1.02
     """
 
     max_r_hat: float = number(1.05, "Largest R-hat without a warning.", above=1)

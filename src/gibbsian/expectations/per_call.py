@@ -46,6 +46,15 @@ class RestartedPerCall(Generic[S]):
     ----------
     inner : Expectation
         What is taken of the rows of each worker: they are its `clamp`, or else its `starts`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> rows = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> bound = gb.expectations.RestartedPerCall(gb.expectations.Exact()).bind(model, rows)
+    >>> bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))[0].value.round(3).tolist()
+    [0.0, 0.731, -0.269]
     """
 
     inner: Expectation[S]

@@ -149,6 +149,15 @@ class FixedSamples:
     ----------
     samples : Samples, Rows, ndarray or None
         The samples; None takes the starts.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> rows = gb.expectations.FixedSamples(np.array([[1, 1], [1, 0]]))
+    >>> estimate, _ = gb.expectations.Sampled(rows, region=1).bind(model)(model.theta, ())
+    >>> estimate.value.round(4).tolist()
+    [0.0, 0.4621, 0.4621]
     """
 
     row_by_row: ClassVar[bool] = False
@@ -199,6 +208,17 @@ class RestartedChains:
     weight. So the starts have exactly the data's statistics, and the only noise is that of the sweeps. The standard
     error is a bound on it, from how the changes of the chains scatter: too large by the square root of two at most
     where the model fits the data, by more where it does not.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.2])
+    >>> chains = gb.expectations.RestartedChains(n_steps=10, n_chains=10_000)
+    >>> bound = gb.expectations.Sampled(chains).bind(model, starts=data)
+    >>> estimate, _ = bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))
+    >>> bool(abs(estimate.value[2] - np.tanh(0.2)) < 0.05)
+    True
     """
 
     row_by_row: ClassVar[bool] = False
@@ -281,6 +301,15 @@ class PersistentChains:
 
     Chains read once in a call are independent draws, whose variance the means imply. Chains read more often give
     standard errors by the spread of their own means, whatever the autocorrelation within a chain.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> bound = gb.expectations.Sampled(gb.expectations.PersistentChains(n_chains=10_000, n_steps=20)).bind(model)
+    >>> estimate, state = bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))
+    >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    True
     """
 
     row_by_row: ClassVar[bool] = False
@@ -465,7 +494,19 @@ class ClampedChains:
 class AnnealedWalkers:
     """Walkers of annealed importance sampling, with weights and an estimate of log Z (YU20 section 4.2).
 
-    Every call sends out new walkers, which owe nothing to those before.
+    Every call sends out new walkers, which owe nothing to those before. Over a region their states are samples with
+    weights: SMCI+AIS.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseFamily.model(gb.graphs.grid(2, 2), [0.2] * 4, [0.5] * 4)
+    >>> walkers = gb.expectations.AnnealedWalkers(n_walkers=200, betas=100)
+    >>> bound = gb.expectations.Sampled(walkers, region=1).bind(model)
+    >>> estimate, _ = bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))
+    >>> truth = gb.inference.exact(model).moments
+    >>> bool((abs(estimate.value - truth) < 5 * estimate.stderr).all())
+    True
     """
 
     row_by_row: ClassVar[bool] = True
@@ -480,7 +521,7 @@ class AnnealedWalkers:
     base: str | Dataset | Floats | None = free(
         None,
         "The independent variables to start from: 'biases', 'uniform', the base rates of data, or "
-        "log-probabilities of all values; by default the base rates of the starts, and the model's biases if there are none.",
+        "log-probabilities of all values; by default the base rates of the starts, else the model's biases.",
         doc="str, Dataset, ndarray or None",
     )
     warn: bool = flag(True, "Whether to warn when few walkers hold most of the weight.")
@@ -540,6 +581,12 @@ class TemperedReplicas:
 
     Standard errors come from the spread over independent columns of such chains, half of which start at random states
     and half at cold ones. Every call starts anew, and estimates log Z by the bridges between temperatures.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.expectations.Sampled(gb.expectations.TemperedReplicas(n_draws=100)).with_samples(1000).source.n_chains
+    31
     """
 
     row_by_row: ClassVar[bool] = True
