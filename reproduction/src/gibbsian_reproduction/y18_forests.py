@@ -21,6 +21,7 @@ from gibbsian.expectations.base import Starts
 from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph
 from gibbsian.models import Model, PairwiseFamily
+from gibbsian.models.base import ExponentialFamily
 from gibbsian.rng import Key
 from gibbsian_reproduction.kernels.spatial_boundaries import forest_means
 
@@ -43,17 +44,19 @@ class FixedForests:
         Whose couplings decide about the forests, once for the whole fit; by default the model that is bound.
     """
 
-    guide: Model[PairwiseFamily] | None = None
     needs_starts: ClassVar[bool] = True
+    guide: Model[PairwiseFamily] | None = None
 
     def bind(
-        self, model: Model[PairwiseFamily], clamp: Rows | None = None, starts: Dataset | None = None
+        self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
     ) -> BoundForests:
         """Choose the forests and count the boundaries that the rows show."""
-        assert starts is not None
-        regions = PairwisePlan.of(model if self.guide is None else self.guide, ForestAround()).pairs
+        assert isinstance(starts, Dataset)
+        assert isinstance(model.family, PairwiseFamily)
+        guide = Model(model.family, model.theta) if self.guide is None else self.guide
+        regions, graph = PairwisePlan.of(guide, ForestAround()).pairs, model.family.graph
         assert regions is not None
-        return BoundForests(model.family.graph, regions, boundaries_of(model.family.graph, regions, starts))
+        return BoundForests(graph, regions, boundaries_of(graph, regions, starts))
 
 
 @dataclass(frozen=True, eq=False)

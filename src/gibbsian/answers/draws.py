@@ -45,7 +45,8 @@ def _r_hat(model: Model[DiscreteFamily], transition: Transition, rng: np.random.
     for _ in range(LOOKS):
         chains, _ = kernel.step(model.theta, chains, SWEEPS)
         seen.append(chains.states)
-    return report_on(summaries(model, np.stack(seen[LOOKS // 2 :], axis=1))).r_hat
+    late = np.stack(seen[LOOKS // 2 :], axis=1).astype(chains.states.dtype, copy=False)
+    return report_on(summaries(model, late)).r_hat
 
 
 def warn_of(r_hat: float) -> None:

@@ -210,7 +210,8 @@ class FactorMessages:
     def marginal(self, nodes: tuple[int, ...]) -> Floats:
         """Return the joint probabilities of some variables that share a factor."""
         if len(nodes) == 1:
-            return softmax(self._belief(nodes[0]))
+            alone: Floats = softmax(self._belief(nodes[0]))
+            return alone
         number = self._holding.get(frozenset(nodes))
         if number is None:
             number = next(k for k, factor in enumerate(self.factors.factors) if set(nodes) <= set(factor.nodes))

@@ -89,9 +89,13 @@ def _products_of(family: ExponentialFamily, first: States, second: States) -> Co
     """
     if not keeps(family, Products):
         return None
+    ends, starts = first.astype(np.int8), second.astype(np.int8)
+    products: Codes | None = None
     if family.variables == Variables.spins(len(family.variables)):
-        return (first == second).view(np.int8)
-    return first.astype(np.int8) & second.astype(np.int8) if is_binary(family.variables) else None
+        products = (ends == starts).view(np.int8)
+    elif is_binary(family.variables):
+        products = ends & starts
+    return products
 
 
 def bernoulli_variance(family: ExponentialFamily, mean: Floats) -> Floats:

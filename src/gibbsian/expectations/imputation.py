@@ -113,8 +113,10 @@ def _column_means(data: Dataset) -> Floats:
     """The mean codes, or numbers, of complete rows."""
     shares, twins = data.weights / data.total_weight, twin("moments")
     if twins is not None and data.states.dtype == np.int8:
-        return twins.column_means(data.states, shares)
-    return np.einsum("m,mi->i", shares, data.states)
+        found: Floats = twins.column_means(data.states, shares)
+        return found
+    means: Floats = np.einsum("m,mi->i", shares, data.states)
+    return means
 
 
 def _present_sums(data: Dataset) -> tuple[Floats, Floats]:

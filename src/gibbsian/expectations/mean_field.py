@@ -119,7 +119,8 @@ class BoundMeanField:
         settings, rng = self.settings, key.generator()
         starts = START_SCALE * rng.standard_normal((settings.n_init, self.n_fields))
         if settings.n_init == 1:
-            return starts[0]
+            only: Floats = starts[0]
+            return only
         ends = [self.lower(theta, start, settings.max_iter, settings.tol) for start in starts]
         return max(ends, key=lambda end: float(theta @ end.statistics) + end.entropy).fields
 
@@ -160,7 +161,7 @@ def solve_spins(
 
     Returns the means of all spins, the fields of the missing cells, the entropy of each row, and how the sweeps ended.
     """
-    means: Floats = 2.0 * rows.states - 1.0
+    means: Floats = np.asarray(2.0 * rows.states - 1.0, np.float64)
     own: Floats = fields.copy()
     means[rows.missing] = np.tanh(fields)
     lower = kernels.dense_mean_field if form.graph.is_dense else kernels.sparse_mean_field

@@ -156,7 +156,7 @@ class RowByRow(Generic[S]):
             estimate, new = bound(rest, own)
             after.append(new)
             mean += share * given.statistics(estimate.value)
-            error = np.append(estimate.monte_carlo_error, 0.0)[given.place]
+            error = np.append(estimate.monte_carlo_error, 0.0)[given.target]
             variance += (share * given.scale * error) ** 2
             known &= estimate.stderr is not None
             log_z = estimate.parts.get("log_partition", Estimate(np.nan))

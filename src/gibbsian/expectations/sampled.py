@@ -171,6 +171,7 @@ class RegionMean:
     @classmethod
     def of(cls, model: Model[ExponentialFamily], region: object) -> RegionMean:
         """Choose the regions."""
+        assert keeps(model.family, DiscreteFamily)
         spins = SpinStatistics.of(model.family)
         return cls(spins, plan_regions(spins.model(model.theta), region))
 

@@ -160,7 +160,8 @@ class Samples:
         """Weights that sum to one."""
         weights = self.repeats if self.weights is None else self.weights
         weights = np.ones(self.n_samples) if weights is None else weights
-        return weights / weights.sum()
+        shares: Floats = weights / weights.sum()
+        return shares
 
     @cached_property
     def _closes(self) -> Floats:

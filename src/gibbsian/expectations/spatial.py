@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from gibbsian.arrays import States
 from gibbsian.data.rows import Rows
@@ -13,7 +13,7 @@ from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import DiscreteFamily, Model
 
 
 class SpatialPlan(Protocol):
@@ -27,14 +27,14 @@ class SpatialPlan(Protocol):
     def n_statistics(self) -> int:
         """Number of statistics."""
 
-    def renewed(self, model: Model[Family]) -> Self:
+    def renewed(self, model: Model[DiscreteFamily]) -> Self:
         """Return the plan with regions chosen again where the parameters decide."""
 
-    def statistics(self, model: Model[Family], samples: Samples) -> Estimate:
+    def statistics(self, model: Model[DiscreteFamily], samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over samples."""
 
 
-def plan_regions(model: Model[Family], region: object = 1) -> SpatialPlan:
+def plan_regions(model: Model[DiscreteFamily], region: object = 1) -> SpatialPlan:
     """Choose the regions of all statistics of a model.
 
     Parameters
@@ -55,11 +55,11 @@ def plan_regions(model: Model[Family], region: object = 1) -> SpatialPlan:
     """
     rules = as_rules(region)
     compiled = compiled_plan(model, rules[0]) if len(rules) == 1 else None
-    return compiled or TablePlan.of(model, rules)
+    return cast("SpatialPlan", compiled or TablePlan.of(model, rules))
 
 
 def spatial_statistics(
-    model: Model[Family], samples: Samples | Rows | States, region: object = 1, plan: SpatialPlan | None = None
+    model: Model[DiscreteFamily], samples: Samples | Rows | States, region: object = 1, plan: SpatialPlan | None = None
 ) -> Estimate:
     """Return the expected statistics of a model by spatial Monte Carlo integration over given samples (YU20 eq. 8).
 

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from gibbsian.arrays import Floats
 from gibbsian.estimate import Estimate
-from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Model, keeps
+from gibbsian.models.base import DiscreteFamily, Family, Model, keeps
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import Variables, VariablesOf
 
@@ -44,25 +44,25 @@ class SpinStatistics:
 
     Parameters
     ----------
-    family : ExponentialFamily
+    family : DiscreteFamily
         The family.
     mixing : sparse array or None
         ``2^-k`` at the subsets of each product of k: with ``b = (1 + s) / 2`` it is the mean over them all. None where
         nothing is converted.
     """
 
-    family: ExponentialFamily
+    family: DiscreteFamily
     mixing: csr_array | None
 
     @classmethod
-    def of(cls, family: ExponentialFamily) -> Self:
+    def of(cls, family: DiscreteFamily) -> Self:
         """Prepare the map of a family."""
         if not (keeps(family, Products) and is_binary(family.variables)):
             return cls(family, None)
         spins = family.recode(np.zeros(family.n_parameters), Variables.spins)[0].family
         return cls(family, _mixing(family.scopes, spins.scopes))
 
-    def model(self, theta: Floats) -> Model[ExponentialFamily]:
+    def model(self, theta: Floats) -> Model[DiscreteFamily]:
         """Return the same distribution with products of spins for those of 0/1; any other as it is."""
         if self.mixing is None:
             return Model(self.family, theta)

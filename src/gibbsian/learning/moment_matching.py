@@ -123,7 +123,7 @@ class PhaseLearner(WithPrior):
         """When to give up because the parameters grow without end."""
         return None
 
-    def bind(self, model: Model[Any], data: Rows) -> Descent:
+    def bind(self, model: Model[Any], data: Any) -> Descent[Any, Any]:
         """Bind both phases to a model and rows."""
 
         def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
@@ -135,7 +135,7 @@ class PhaseLearner(WithPrior):
             from_independent(model, data) if self.optimizer is None else model,
             data,
             bind_phases(model, data, self.free_phase, self.clamped),
-            paced_adam(model) if self.optimizer is None else self.optimizer,
+            self._mover(model),
             penalties,
             partial(known.centred, l1=l1) if self.centred else lambda means: LinearMap(np.ones(model.theta.size)),
             average=self.average,
@@ -144,17 +144,21 @@ class PhaseLearner(WithPrior):
             check=self.divergence,
         )
 
-    def bind_chunk(self, model: Model[Any], data: Rows) -> Fit[DescentState]:
+    def _mover(self, model: Model[Any]) -> GradientStep[Any]:
+        assert not isinstance(self.optimizer, str)  # names are settled
+        return paced_adam(model) if self.optimizer is None else self.optimizer
+
+    def bind_chunk(self, model: Model[Any], data: Rows) -> Fit[DescentState[Any, Any]]:
         """Bind a chunk of rows, of which a step of the fit learns in a few steps."""
         descent = self.bind(model, data)
         return ChunkDescent(**vars(descent))
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkDescent(Descent):
+class ChunkDescent(Descent[Any, Any]):
     """Learning from one chunk of rows as it arrives, in a few steps on its statistics."""
 
-    def step(self, state: DescentState) -> tuple[DescentState, StepInfo]:
+    def step(self, state: DescentState[Any, Any]) -> tuple[DescentState[Any, Any], StepInfo]:
         """Take a few steps."""
         for _ in range(STEPS_PER_CHUNK):
             state, info = super().step(state)
@@ -250,7 +254,7 @@ class CD(ChainLearner):
             )
         )
 
-    def bind(self, model: Model[Any], data: Rows) -> Descent:
+    def bind(self, model: Model[Any], data: Rows) -> Descent[Any, Any]:
         """Bind both phases; missing cells are completed by chains, so that there are rows to start at."""
         if data.has_missing and self.clamped is None:
             return replace(self, clamped="pcd").bind(model, data)
@@ -329,7 +333,7 @@ class SMCI(PhaseLearner):
         )
         return Divergence(remedy, patience=PATIENCE if isinstance(self.optimizer, Anderson) else None)
 
-    def bind(self, model: Model[Any], data: Rows) -> Descent:
+    def bind(self, model: Model[Any], data: Rows) -> Descent[Any, Any]:
         """Bind both phases; every way to complete a row is a sample."""
         if not data.has_missing or self.clamped is not None:
             return super().bind(model, data)

@@ -16,7 +16,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.families.potentials import PotentialsFamily
 from gibbsian.models.families.products import ProductsFamily
-from gibbsian.models.families.tables import TablesFamily
+from gibbsian.models.families.tables import TablesFamily, is_potts
 from gibbsian.rng import Words
 from gibbsian.sampling.base import SWEEPS
 from gibbsian.sampling.gibbs import Gibbs, GibbsKernel, OnceATheta, Visits, over_chains
@@ -96,7 +96,7 @@ class TableModel(NamedTuple):
 
 def table_sweep(family: TablesFamily, tables_at: Callable[[Floats], Floats] = np.asarray) -> CodeSweep:
     """Return the sweeps of tables, which are a function of theta."""
-    layout = _potts_layout(family) if family.is_potts else family.entries_of_variables
+    layout = _potts_layout(family) if is_potts(family) else family.layout.entries
     return CodeSweep(family.graph, partial(_table_model, family, layout, tables_at), table_gibbs.GROUP)
 
 
@@ -104,9 +104,9 @@ def _table_model(
     family: TablesFamily, layout: Entries, tables_at: Callable[[Floats], Floats], theta: Floats
 ) -> TableModel:
     tables = tables_at(theta)
-    if family.is_potts:
-        n_biases = family.offsets[family.n_singles]
-        tables = np.concatenate([tables[:n_biases], family.orientation.of(tables[n_biases:])])
+    if is_potts(family):
+        n_biases = family.layout.offsets[family.scopes.n_singles]
+        tables = np.concatenate([tables[:n_biases], family.layout.orientation.of(tables[n_biases:])])
     return TableModel(tables, layout, np.array(family.variables.sizes))
 
 
@@ -116,7 +116,7 @@ def _potts_layout(family: TablesFamily) -> Entries:
     There each variable has its biases and a block of rows for each neighbour; its own values stand side by side.
     """
     indptr, heads, _ = family.graph.csr
-    biases, orientation = family.offsets[: family.n_singles + 1], family.orientation
+    biases, orientation = family.layout.offsets[: family.scopes.n_singles + 1], family.layout.orientation
     pointers = indptr + np.arange(indptr.size)
     is_bias = np.zeros(pointers[-1], bool)
     is_bias[pointers[:-1]] = True
@@ -136,7 +136,7 @@ def table_kernel(family: TablesFamily, scan: Gibbs, mask: Mask | None) -> GibbsK
 @SWEEPS.register("potentials")
 def potential_kernel(family: PotentialsFamily, scan: Gibbs, mask: Mask | None) -> GibbsKernel:
     """Return the Gibbs kernel of potentials, by their tables."""
-    return GibbsKernel(family, scan, mask, table_sweep(family.tables, family.entries))
+    return GibbsKernel(family, scan, mask, table_sweep(family.tables, lambda theta: np.asarray(family.design @ theta)))
 
 
 @SWEEPS.register("full-span")
@@ -190,5 +190,5 @@ def product_kernel(family: ProductsFamily, scan: Gibbs, mask: Mask | None) -> Gi
 def _product_model(family: ProductsFamily, theta: Floats) -> ProductModel:
     entries, cliques = family.scopes.membership
     pointers, places = family.scopes.companions
-    values = family.scores, np.array(family.variables.sizes), family.variables.two_valued
+    values = family.variables.padded_levels, np.array(family.variables.sizes), family.variables.two_valued
     return ProductModel(entries, theta[cliques], pointers, family.scopes.csr[1][places], *values)

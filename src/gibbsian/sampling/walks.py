@@ -319,17 +319,17 @@ def table_walk(path: Path, kernel: Kernel) -> Walk:
     family, (before, after) = cast("TablesFamily", path.family), path.knots
     sizes, scopes = np.array(family.variables.sizes), family.scopes
     # entries variable by variable, then one for each table, from which weights are read
-    entries, (pointers, members) = family.entries_of_variables, scopes.csr
+    entries, (pointers, members) = family.layout.entries, scopes.csr
     terms = TablePath(
         sizes.astype(np.int64),
         after,
         before[: family.variables.offsets[-1]],
         family.variables.offsets.astype(np.int64),
         entries.pointers,
-        np.concatenate([entries.bases, family.offsets[:-1]]),
+        np.concatenate([entries.bases, family.layout.offsets[:-1]]),
         np.concatenate([entries.strides, np.zeros(len(scopes), np.int64)]),
         np.concatenate([entries.other_pointers, entries.other_pointers[-1] + pointers[1:]]),
         np.concatenate([entries.others, members]),
-        np.concatenate([entries.other_strides, family.strides]),
+        np.concatenate([entries.other_strides, family.layout.strides]),
     )
     return CompiledWalk(path, kernel, "anneal_codes", terms)
