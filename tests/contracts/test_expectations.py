@@ -31,7 +31,7 @@ from systems import (
 )
 
 # Chains and copies that make standard errors of the means about 0.01 of the range of a statistic.
-FREE = {"pcd": {"n_chains": 3000}, "cd": {"n_chains": 3000}, "smci-pcd": {"copies": 1}}
+FREE = {"ais": {"betas": 100}, "pcd": {"n_chains": 3000}, "cd": {"n_chains": 3000}, "smci-pcd": {"copies": 1}}
 CLAMPED = {
     "pcd": {"copies": 40, "burn_in": 60},
     "smci-pcd": {"copies": 20, "burn_in": 20},

@@ -318,7 +318,8 @@ def engine(model: Any, data: Any, name: str) -> Any:
 
 def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
     """Expected statistics by a method without chance."""
-    bound = EXPECTATIONS.create(name, **settings).bind(model)
+    starts = data if EXPECTATIONS.trait(name, "needs_starts") else None
+    bound = EXPECTATIONS.create(name, **settings).bind(model, None, starts)
     return _named(model, bound(model.theta, bound.init(model.theta, Key.of(_rng())))[0].value)
 
 
@@ -791,7 +792,7 @@ def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -
 
 
 def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
-    bound = EXPECTATIONS.create(name, **how).bind(model)
+    bound = EXPECTATIONS.create(name, **how).bind(model, None, None if rows is None else read(model, rows))
     found = _named(model, bound(model.theta, bound.init(model.theta, Key.of(rng)))[0].value)
     return [found[each] for each in sorted(found)][:8]
 

@@ -534,6 +534,8 @@ REGIONS: dict[str, tuple[Any, ...]] = {
 }
 for _name, _regions in REGIONS.items():
     questions = tuple(ask("spatial", region=region) for region in _regions)
+    if _name == "pairwise 0/1":
+        questions = (*questions, ask("expect", name="smci", region="s2"))
     GIVEN.append(
         Given(
             f"{_name}: spatial integration",
@@ -1438,6 +1440,13 @@ DRAWN: list[Drawn] = [
     expected("pairwise -1/+1 grid", "monte-carlo", **{**CHAINS, "sampler": "chromatic"}),
     expected("pairwise 0/1", "tempering", n_chains=16, n_draws=60, warn=False),
     expected("pairwise 0/1", "ais", n_walkers=100, betas=40, warn=False),
+    Drawn(
+        "pairwise 0/1: expected by cd",
+        "expect",
+        {"name": "cd", "n_chains": 200},
+        MODELS["pairwise 0/1"],
+        rows_of("pairwise 0/1", 12),
+    ),
     expected("potts", "monte-carlo", **CHAINS),
     expected("potts", "ais", n_walkers=100, betas=40, warn=False),
     *(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.arrays import States
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.mixing import summaries
@@ -40,12 +41,13 @@ def watched_draws(
 
 def _r_hat(model: Model[DiscreteFamily], transition: Transition, rng: np.random.Generator) -> float:
     """R-hat of chains from random states; what they were in the first half may be the start."""
-    kernel, seen = transition.bind(model.family), []
+    kernel = transition.bind(model.family)
     chains = kernel.init(N_CHAINS, Key.of(rng))
-    for _ in range(LOOKS):
+    seen = np.empty((N_CHAINS, LOOKS, model.n_variables), chains.states.dtype)
+    for look in range(LOOKS):
         chains, _ = kernel.step(model.theta, chains, SWEEPS)
-        seen.append(chains.states)
-    late = np.stack(seen[LOOKS // 2 :], axis=1).astype(chains.states.dtype, copy=False)
+        seen[:, look] = chains.states
+    late: States = seen[:, LOOKS // 2 :]
     return report_on(summaries(model, late)).r_hat
 
 
