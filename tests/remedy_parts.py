@@ -19,9 +19,9 @@ from gibbsian.answers import answers_about
 from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
-from gibbsian.expectations.clamped import column_frequencies
-from gibbsian.expectations.clamped_layers import ClampedLayers
+from gibbsian.expectations.imputation import column_frequencies
 from gibbsian.expectations.layer_chains import as_negative_phase, spatial_moments
+from gibbsian.expectations.sampled import ais, monte_carlo
 from gibbsian.inference.completions import count_completions
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.inference.posterior import log_evidence
@@ -1184,7 +1184,7 @@ COSTS = [
         "mean field of continuous values",
         ask,
         {"kind": "field", "question": "expect", "method": "mean-field"},
-        ({"method": "exact"}, {"method": Later(lambda: gb.expectations.MonteCarlo(n_steps=200, n_chains=20))}),
+        ({"method": "exact"}, {"method": Later(lambda: monte_carlo(n_draws=200, n_chains=20))}),
         "'exact' or 'monte-carlo'",
     ),
     Row(
@@ -1196,7 +1196,7 @@ COSTS = [
     ),
     Row(
         "few walkers in few steps",
-        lambda **how: asked("dense").expect(gb.expectations.AnnealedImportance(**how)),
+        lambda **how: asked("dense").expect(ais(**how)),
         {"n_walkers": 50, "betas": 2},
         ({"betas": 500},),
         "raise `betas=2`",
@@ -1231,7 +1231,7 @@ COSTS = [
     ),
     Row(
         "clamped layers in no time",
-        lambda max_seconds: ClampedLayers(max_seconds).init(LAYERS, gb.Dataset.read(BITS), np.random.default_rng(0)),
+        lambda max_seconds: gb.expectations.Exact(max_seconds).bind(LAYERS, gb.Dataset.read(BITS)),
         {"max_seconds": 1e-12},
         ({"max_seconds": 10.0},),
         "raise it",

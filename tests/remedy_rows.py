@@ -18,8 +18,10 @@ import gibbsian as gb
 from cli_runner import run
 from gibbsian.backends.device import on_device, require_card_memory
 from gibbsian.data import DataStream, Labels, OneHot, Threshold, Values
+from gibbsian.expectations.sampled import monte_carlo
 from gibbsian.models.variables import require_two_values
 from remedies import OUT, SOURCE, Command, Later, Refused, Row, Warned
+from systems import take
 
 RNG = np.random.default_rng(0)
 BITS = pd.DataFrame(RNG.integers(0, 2, (40, 3)), columns=list("abc"))
@@ -1098,7 +1100,7 @@ DEEPER = [
         "contrastive divergence without chains",
         fit,
         {"rows": HOLES, "learner": Later(lambda: learner("cd", clamped="exact")), **QUICK, "l2": OUT},
-        ({"learner": Later(lambda: learner("cd", clamped="chains"))},),
+        ({"learner": Later(lambda: learner("cd", clamped="pcd"))},),
         "learner='pcd'",
         but=("clamped",),
     ),
@@ -1527,12 +1529,10 @@ DEEPER = [
     ),
     Row(
         "chains that do not mix",
-        lambda **how: gb.expectations.MonteCarlo(**how)(
-            strong(), gb.expectations.MonteCarlo(**how).init(strong(), None, np.random.default_rng(0))
-        ),
-        {"n_chains": 4, "n_steps": 20, "burn_in": 0},
-        ({"n_steps": 4000, "burn_in": 500},),
-        "n_steps=20",
+        lambda **how: take(monte_carlo(**how), strong()),
+        {"n_chains": 4, "n_draws": 20, "burn_in": 0},
+        ({"n_draws": 4000, "burn_in": 500},),
+        "n_draws=20",
     ),
     Row(
         "draws by chains that lose modes",
@@ -1606,12 +1606,12 @@ KINDS = [
         "draws beyond memory",
         within,
         {
-            "call": lambda **how: fitted().expect(gb.expectations.MonteCarlo(warn=False, **how)),
+            "call": lambda **how: fitted().expect(monte_carlo(warn=False, **how)),
             "gibibytes": 1e-5,
-            "n_steps": 5000,
+            "n_draws": 5000,
             "n_chains": 100,
         },
-        ({"n_chains": 2, "n_steps": 100},),
+        ({"n_chains": 2, "n_draws": 100},),
         "lower `n_chains`",
     ),
     # answers

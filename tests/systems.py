@@ -16,6 +16,7 @@ from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.families.potentials import Potential
 from gibbsian.models.scopes import Scope, Scopes
 from gibbsian.models.variables import as_variables
+from gibbsian.rng import Key
 
 SPINS, BINARY = Variables.spins, Variables.binary
 
@@ -158,3 +159,9 @@ def sampled_data(model, n_rows, rng) -> gb.Dataset:
 def ask(engine: type[Engine], model: Any, max_seconds: float = 60.0) -> Any:
     """Exact answers about a model by one engine."""
     return engine(model.family, max_seconds).at(model.theta)
+
+
+def take(expectation: Any, model: Any, clamp: Any = None, starts: Any = None, seed: int = 0) -> Any:
+    """The first estimate of an expectation, by its name or itself."""
+    bound = gb.expectations.as_expectation(expectation, needs_starts=True).bind(model, clamp, starts)
+    return bound(model.theta, bound.init(model.theta, Key.of(seed)))[0]

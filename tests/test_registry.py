@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.answers.about import ANSWERS
 from gibbsian.data.findings import CHECKS
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.clamped import EXACT_CLAMPED
+from gibbsian.expectations.exact import EXACT_ROWS
 from gibbsian.registry import Registry
 from gibbsian.sampling.base import SWEEPS
 from gibbsian.sampling.codes import potential_kernel
@@ -82,5 +82,5 @@ def test_who_serves_a_family_is_found_along_its_bases():
 def test_registries_of_who_serves_name_families_and_their_bases_alone():
     kinds = {base for name in gb.models.FAMILIES for base in gb.models.FAMILIES.factory(name).__mro__}
     names = {vars(kind).get("registered_name") for kind in kinds}
-    for registry in (ANSWERS, CHECKS, SWEEPS, EXACT_CLAMPED):
+    for registry in (ANSWERS, CHECKS, SWEEPS, EXACT_ROWS):
         assert set(registry) <= names, registry.kind

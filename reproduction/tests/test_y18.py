@@ -113,8 +113,7 @@ def test_forests_that_share_boundaries_give_the_usual_estimates():
     network = draw_network(rng)
     data = draw_data(network, 300, rng)
     guide = draw_network(rng)
-    expectation = FixedForests(guide)
-    estimate, _ = expectation(network, expectation.init(network, data, rng))
+    estimate, _ = FixedForests(guide).bind(network, None, data)(network.theta, ())
     plan = gb.expectations.plan_regions(guide, "forest")
     usual = gb.expectations.spatial_statistics(network, data, plan=plan).value
     np.testing.assert_allclose(estimate.value, usual, atol=1e-14)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.expectations.chains import spread_over_rows
+from gibbsian.expectations.sources import spread_over_starts
 from gibbsian.learning import LEARNERS
 from gibbsian.learning.optimizers import Ascent
-from gibbsian.old_sampling import as_sampler
-from gibbsian.rng import chain_streams
-from gibbsian.sampling import Annealing, variable_path
+from gibbsian.rng import Key
+from gibbsian.sampling import Annealing, kernel_for, variable_path
 from gibbsian_reproduction.experiment import EXPERIMENTS, Results
 from gibbsian_reproduction.kernels import spatial_learning as kernels
 from gibbsian_reproduction.yu20 import GRID, N_BETAS, SIZES, draw_by_gibbs, draw_network, errors_on, second_order
@@ -124,13 +123,19 @@ def test_errors_on_takes_the_methods_asked_for():
 KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
 
 
+# what seeds a fit, and from it the chains of its free phase
+FIT_KEY = Key.of(13)
+KEY = FIT_KEY.fold("samples").fold("free")
+
+
 def learned(name, data, n_steps, **settings):
     """Return what a learner of the library has after so many steps of YU20 Algorithm 2."""
     learner = LEARNERS.create(name, optimizer=Ascent(learning_rate=RATE), centred=False, **settings)
-    state = learner.init(gb.Model.zeros(gb.PairwiseFamily(GRID)), data, np.random.default_rng(13))
+    fit = learner.bind(gb.Model.zeros(gb.PairwiseFamily(GRID)), data)
+    state, _ = fit.init(FIT_KEY)
     for _ in range(n_steps):
-        state, _ = learner.step(state)
-    return state.progress.theta
+        state, _ = fit.step(state)
+    return state.theta
 
 
 def compiled(kind, data, states, streams, moving, n_steps):
@@ -152,16 +157,16 @@ def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
     data, n_steps = draw_data("grid", np.random.default_rng(12)), 200 if kind == kernels.FOREST else N_STEPS
     how = ("smci-pcd", {"copies": copies, "average": False}) if copies else ("smci", {})
     theta = learned(how[0], data, n_steps, region=KINDS[kind], **how[1])
-    rows, _ = spread_over_rows(data, max(copies, 1) * data.n_rows)
-    streams = chain_streams(np.random.default_rng(13), len(rows))
+    rows, _ = spread_over_starts(data, max(copies, 1) * data.n_rows)
+    streams = KEY.chains(len(rows))
     np.testing.assert_allclose(compiled(kind, data, rows, streams, copies > 0, n_steps), theta, atol=1e-12)
 
 
 def test_compiled_persistent_chains_are_those_of_pcd():
     """The library moves its chains before the first step, the figure after it."""
-    data, rng, sampler = draw_data("grid", np.random.default_rng(14)), np.random.default_rng(13), as_sampler("gibbs")
-    start = gb.Model.zeros(gb.PairwiseFamily(GRID))
-    chains, _ = sampler.step(start, sampler.init(start, 150, rng, states=data.sample(150, rng).rows()[0]), 1)
+    data, family = draw_data("grid", np.random.default_rng(14)), gb.PairwiseFamily(GRID)
+    kernel, rows = kernel_for(family), data.sample(150, KEY.fold("starts").generator()).rows()[0]
+    chains, _ = kernel.step(np.zeros(family.n_parameters), kernel.init(150, KEY, rows))
     theta = compiled(kernels.PLAIN, data, chains.states, chains.streams, True, N_STEPS)
     np.testing.assert_allclose(theta, learned("pcd", data, N_STEPS, n_chains=150, average=False), atol=1e-12)
 

@@ -375,8 +375,8 @@ def check_value(name: str, value: object, setting: Setting) -> Any:
 
 
 def check_method(method: object) -> None:
-    """Raise unless a method is a name, or an object that can be started."""
-    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "init")):
+    """Raise unless a method is a name, or an object that can be bound."""
+    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "bind")):
         raise ArgumentError(
             "must be the name of a method or an object that is one", "leave it out", argument="method", value=method
         )

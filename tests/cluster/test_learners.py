@@ -65,7 +65,7 @@ def test_missing_cells_are_completed_on_the_workers(data, learner):
 
 CHAINS = {
     "pcd": gb.learning.PCD(n_chains=4000, min_iter=20),
-    "pcd, chains": gb.learning.PCD(n_chains=4000, min_iter=20, clamped="chains"),
+    "pcd, chains": gb.learning.PCD(n_chains=4000, min_iter=20, clamped="pcd"),
     "smci-pcd": gb.learning.as_learner("smci-pcd", min_iter=20),
     "cd": gb.learning.CD(n_steps=5, min_iter=20),
     "mple, chains": gb.learning.MPLE(completions="chains"),
@@ -83,29 +83,6 @@ def test_chains_of_missing_cells_come_near_the_maximum(data, name):
     """Their randomness is another than in memory: they begin anew in every step, where the rows are."""
     best = gb.BoltzmannMachine(learner="mple" if "mple" in name else "mle").fit(holed())
     assert np.abs(chained(data, name).theta - best.model_.theta).max() < 0.1
-
-
-@pytest.mark.parametrize(
-    "expectation",
-    [gb.expectations.PersistentChains(n_chains=90), gb.expectations.SpatialChains("s2", copies=1, n_steps=2)],
-)
-def test_blocks_of_chains_go_where_all_of_them_would(client, monkeypatch, expectation):
-    """Every chain has a stream of its own, so workers move it to the same states; only sums are rounded otherwise."""
-    rows, start = there(client, spins()), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N)))
-    both = []
-    for work in (10**9, 300):
-        monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", work)
-        both.append(expectation.init(start, rows, np.random.default_rng(0)))
-    assert len(both[1].blocks) > 2
-    for k in range(3):
-        model = start.replace(0.1 * k * np.arange(start.theta.size))
-        (here, on_workers), both = zip(*(expectation(model, state) for state in both), strict=True)
-        np.testing.assert_allclose(on_workers.value, here.value, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(on_workers.stderr, here.stderr, rtol=0.2, atol=0.01)
-    whole, blocks = both[0], both[1].blocks
-    if not hasattr(whole, "states"):
-        whole, blocks = whole.chains, [block.chains for block in blocks]
-    np.testing.assert_array_equal(np.concatenate([block.states for block in blocks]), whole.states)
 
 
 # -- hidden units, other machines -------------------------------------------------------------------------------------
@@ -322,9 +299,8 @@ FITS = {
 }
 
 
-def test_a_death_in_the_middle_of_many_fits_changes_no_bit(client, data, monkeypatch):
+def test_a_death_in_the_middle_of_many_fits_changes_no_bit(client, data):
     """All begin at once, and a worker is killed when each has made two steps of four."""
-    monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", 1000)  # chains go out in blocks
     rows, killer = {"complete": there(client, spins()), "holed": data}, KillAt(client)
     together = Barrier(len(FITS), killer.kill)
     pairs, layers = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N))), LAYERS.fit(data).model_

@@ -67,7 +67,6 @@ def test_every_remedy_is_walked():
     unwalked = [
         (file, lines[0], words)
         for file, at in sites().items()
-        if not file.startswith("old_sampling/")  # goes with its last caller
         for lines, words in at
         if not seen.get(str(SOURCE / file), set()) & set(lines)
     ]

@@ -119,7 +119,7 @@ def test_threads_do_not_matter(case, n_chains, monkeypatch):
     transition, model = case
     kernel = transition.bind(model.family)
     chains = kernel.init(n_chains, Key.of(0))
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    monkeypatch.setattr("gibbsian.backends.threads.WORTH_THREADS", 0)
     results = []
     for threads in (1, 2):
         with limited_threads(threads):

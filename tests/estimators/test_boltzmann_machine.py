@@ -473,7 +473,7 @@ def test_a_conversion_makes_biases_and_says_so():
 
 def test_steps_that_are_too_large_are_blamed_on_an_argument():
     rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    learner = gb.learning.MomentMatching("exact", Ascent(learning_rate=50.0))
+    learner = gb.learning.MomentMatching("exact", optimizer=Ascent(learning_rate=50.0))
     with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(learning_rate=\.\.\.\) of the learner"):
         machine = gb.BoltzmannMachine(learner=learner, max_iter=20).fit(rows)
     assert machine.result_.remedy.startswith("lower the rate of the steps (`optimizer=")

@@ -6,7 +6,8 @@ import pytest
 import gibbsian as gb
 from gibbsian.cli.show import facts_of
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, PenaltyWarning
-from gibbsian.expectations.chains import as_sampler
+from gibbsian.rng import Key
+from gibbsian.sampling import kernel_for
 
 
 def spikes(rng, n_rows=2000, n_columns=6):
@@ -16,8 +17,8 @@ def spikes(rng, n_rows=2000, n_columns=6):
 
 def simulated(rng, n_rows, n=10):
     model = gb.Model(gb.PairwiseFamily(gb.graphs.complete(n)), rng.normal(size=n * (n + 1) // 2) * 0.3)
-    sampler = as_sampler("gibbs")
-    chains, _ = sampler.step(model, sampler.init(model, n_rows, rng), 30)
+    kernel = kernel_for(model.family)
+    chains, _ = kernel.step(model.theta, kernel.init(n_rows, Key.of(rng)), 30)
     return 2 * chains.states.astype(int) - 1
 
 

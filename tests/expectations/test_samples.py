@@ -11,8 +11,9 @@ import gibbsian as gb
 from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, MixingWarning
 from gibbsian.expectations import GivenRegions, Samples, expect_of, plan_regions, spatial_statistics
-from gibbsian.expectations.chains import never_blind, spread
 from gibbsian.expectations.convergence import sweep
+from gibbsian.expectations.error_rules import error_floor
+from gibbsian.expectations.sources import spread
 from gibbsian.expectations.table_regions import combine
 from systems import random_model
 
@@ -195,7 +196,7 @@ def test_chains_are_dealt_out_by_shares():
 
 
 def test_errors_hold_what_draws_cannot_exclude():
-    np.testing.assert_allclose(never_blind(np.array([0.0, 0.4]), np.array([2.0, 0.2]), 10), [0.3, np.hypot(0.4, 0.03)])
+    np.testing.assert_allclose(error_floor(np.array([0.0, 0.4]), np.array([2.0, 0.2]), 10), [0.3, np.hypot(0.4, 0.03)])
 
 
 def test_sweeps_end_when_nothing_changes_or_their_number_is_reached():

@@ -11,12 +11,20 @@ import pytest
 import gibbsian as gb
 from gibbsian import TablesFamily, Variables
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, TooExpensiveError
-from gibbsian.expectations import Samples, compiled_regions, expect_of, plan_regions, spatial_statistics
+from gibbsian.expectations import (
+    RestartedPerCall,
+    Sampled,
+    Samples,
+    compiled_regions,
+    expect_of,
+    plan_regions,
+    spatial_statistics,
+)
 from gibbsian.expectations.compiled_regions import CliquePlan, PairwisePlan
 from gibbsian.expectations.regions import as_rule, edge_strengths
-from gibbsian.expectations.spatial import _OnCluster
+from gibbsian.expectations.sources import FixedSamples
 from gibbsian.expectations.table_regions import TablePlan, contraction_of, least_squares_coefficients
-from systems import BINARY, SPINS, products_of_order, products_on, random_model, random_model_of, sampled_data
+from systems import BINARY, SPINS, products_of_order, products_on, random_model, random_model_of, sampled_data, take
 
 REGIONS = [0, 1, "s2", 2, "forest"]
 
@@ -291,12 +299,9 @@ def test_renewed_plans_are_new_plans(kind, rng):
 def test_expectation_uses_the_data(rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
     data = sampled_data(model, 50, rng)
-    expectation = gb.expectations.Spatial("s2")
-    estimate, state = expectation(model, expectation.init(model, data, rng))
+    estimate = take(Sampled(FixedSamples(), "s2"), model, starts=data)
     assert np.array_equal(estimate.value, spatial_statistics(model, data, "s2").value)
-    assert state.chains is None
-    given = gb.expectations.Spatial("s2", samples=data.states)
-    estimate, _ = given(model, given.init(model, None, rng))
+    estimate = take(Sampled(FixedSamples(data.states), "s2"), model)
     assert np.array_equal(estimate.value, spatial_statistics(model, data.states, "s2").value)
 
 
@@ -373,6 +378,6 @@ def test_rows_of_workers_have_the_errors_of_the_same_rows_here(rng):
     data = sampled_data(model, 60, rng)
     plan = plan_regions(model, gb.expectations.Neighbourhood(1))
     here = spatial_statistics(model, samples=Samples.of(data), plan=plan)
-    there = _OnCluster(data, model, plan).statistics(model, plan)
+    there = take(RestartedPerCall(Sampled(FixedSamples(), 1)), model, starts=data)
     np.testing.assert_allclose(there.value, here.value, atol=1e-12)
     np.testing.assert_allclose(there.stderr, here.stderr, rtol=1e-9)

@@ -24,7 +24,7 @@ from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
 from gibbsian.domain import Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.expectations import CLAMPED, EXPECTATIONS, NEGATIVE_PHASES
+from gibbsian.expectations import EXPECTATIONS, NEGATIVE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learning import LEARNERS, as_learner
 from gibbsian.learning.objectives.base import OBJECTIVES, for_model, value_and_gradient
@@ -52,7 +52,6 @@ def registered() -> dict[str, set[str]]:
         "learner": LEARNERS,
         "estimator": ESTIMATORS,
         "expectation": EXPECTATIONS,
-        "clamped": CLAMPED,
         "negative phase": NEGATIVE_PHASES,
         "objective": OBJECTIVES,
         "optimizer": OPTIMIZERS,
@@ -319,8 +318,9 @@ def engine(model: Any, data: Any, name: str) -> Any:
 
 def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
     """Expected statistics by a method without chance."""
-    expectation = EXPECTATIONS.create(name, **settings)
-    return _named(model, expectation(model, expectation.init(model, None, _rng()))[0].value)
+    starts = data if EXPECTATIONS.trait(name, "needs_starts") else None
+    bound = EXPECTATIONS.create(name, **settings).bind(model, None, starts)
+    return _named(model, bound(model.theta, bound.init(model.theta, Key.of(_rng())))[0].value)
 
 
 def spatial(model: Any, data: Dataset, region: Any) -> Any:
@@ -331,8 +331,8 @@ def spatial(model: Any, data: Dataset, region: Any) -> Any:
 
 def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
     """Expected statistics given what each row shows, on average over the rows."""
-    expectation = CLAMPED.create(name)
-    return _named(model, expectation(model, expectation.init(model, _with_hidden(model, data), _rng()))[0].value)
+    bound = EXPECTATIONS.create(name).bind(model, _with_hidden(model, data))
+    return _named(model, bound(model.theta, bound.init(model.theta, Key.of(_rng())))[0].value)
 
 
 def _with_hidden(model: Any, data: Dataset) -> Dataset:
@@ -564,7 +564,7 @@ def _part(setting: str, value: Any) -> Any:
     name, settings = value
     if setting == "optimizer":
         return OPTIMIZERS.create(name, **settings)
-    return {"negative_phase": NEGATIVE_PHASES, "clamped": CLAMPED}[setting].create(name, **settings)
+    return {"negative_phase": NEGATIVE_PHASES, "clamped": EXPECTATIONS}[setting].create(name, **settings)
 
 
 def table_of(rows: Any) -> np.ndarray:
@@ -792,8 +792,8 @@ def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -
 
 
 def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
-    expectation = EXPECTATIONS.create(name, **how)
-    found = _named(model, expectation(model, expectation.init(model, None, rng))[0].value)
+    bound = EXPECTATIONS.create(name, **how).bind(model, None, None if rows is None else read(model, rows))
+    found = _named(model, bound(model.theta, bound.init(model.theta, Key.of(rng)))[0].value)
     return [found[each] for each in sorted(found)][:8]
 
 
@@ -803,9 +803,8 @@ def _log_z(model: Any, rng: Any, rows: Any, method: str, n_samples: int, betas: 
 
 
 def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
-    expectation = CLAMPED.create(name, **how)
-    data = _with_hidden(model, read(model, rows))
-    found = _named(model, expectation(model, expectation.init(model, data, rng))[0].value)
+    bound = EXPECTATIONS.create(name, **how).bind(model, _with_hidden(model, read(model, rows)))
+    found = _named(model, bound(model.theta, bound.init(model.theta, Key.of(rng)))[0].value)
     return [found[each] for each in sorted(found)][-8:]
 
 

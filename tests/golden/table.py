@@ -534,6 +534,8 @@ REGIONS: dict[str, tuple[Any, ...]] = {
 }
 for _name, _regions in REGIONS.items():
     questions = tuple(ask("spatial", region=region) for region in _regions)
+    if _name == "pairwise 0/1":
+        questions = (*questions, ask("expect", name="smci", region="s2"))
     GIVEN.append(
         Given(
             f"{_name}: spatial integration",
@@ -1398,7 +1400,7 @@ def expected(name: str, method: str, **how: Any) -> Drawn:
     return Drawn(f"{name}: expected by {method}", "expect", {"name": method, **how}, MODELS[name])
 
 
-CHAINS = {"n_chains": 50, "n_steps": 30, "burn_in": 30, "warn": False}
+CHAINS = {"n_chains": 50, "n_draws": 30, "burn_in": 30, "warn": False}
 PCD = {"n_chains": 100, "min_iter": 10**6, "optimizer": ("adam", {"learning_rate": 0.05})}
 CD = {**PCD, "n_chains": None}
 EPOCHS = {"max_iter": 8, "n_chains": 50, "learning_rate": 0.1}
@@ -1436,8 +1438,15 @@ DRAWN: list[Drawn] = [
     *(expected("pairwise 0/1", name, **CHAINS) for name in ("monte-carlo", "1-smci", "s2-smci")),
     *(expected("pairwise -1/+1 grid", name, **CHAINS) for name in ("2-smci", "forest-smci", "planar-smci")),
     expected("pairwise -1/+1 grid", "monte-carlo", **{**CHAINS, "sampler": "chromatic"}),
-    expected("pairwise 0/1", "tempering", n_chains=16, n_steps=60, warn=False),
+    expected("pairwise 0/1", "tempering", n_chains=16, n_draws=60, warn=False),
     expected("pairwise 0/1", "ais", n_walkers=100, betas=40, warn=False),
+    Drawn(
+        "pairwise 0/1: expected by cd",
+        "expect",
+        {"name": "cd", "n_chains": 200},
+        MODELS["pairwise 0/1"],
+        rows_of("pairwise 0/1", 12),
+    ),
     expected("potts", "monte-carlo", **CHAINS),
     expected("potts", "ais", n_walkers=100, betas=40, warn=False),
     *(
@@ -1459,13 +1468,13 @@ DRAWN: list[Drawn] = [
     ),
     *(
         Drawn(
-            f"pairwise with hidden 0/1: clamped by {name}",
+            f"pairwise with hidden 0/1: clamped by {word}",
             "clamped",
             {"name": name, "copies": 4, "burn_in": 20},
             MODELS["pairwise with hidden 0/1"],
             rows_of("pairwise with hidden 0/1", 20, 0.3),
         )
-        for name in ("chains", "spatial")
+        for word, name in (("chains", "pcd"), ("spatial", "smci-pcd"))
     ),
     *(
         Drawn(
@@ -1489,7 +1498,7 @@ DRAWN: list[Drawn] = [
     learned(
         "pcd with missing cells",
         "pairwise",
-        {"learner": ("pcd", {**PCD, "clamped": "chains", "sampler": "chromatic"}), "graph": "chain", "max_iter": 60},
+        {"learner": ("pcd", {**PCD, "clamped": "pcd", "sampler": "chromatic"}), "graph": "chain", "max_iter": 60},
         zero_one(holes=0.1),
     ),
     learned(
@@ -1553,9 +1562,9 @@ DRAWN: list[Drawn] = [
             zero_one(n=4, holes=0.1),
         )
         for word, name, inner in (
-            ("pcd", "pcd", {**PCD, "clamped": "chains"}),
-            ("smci and pcd", "smci-pcd", {"clamped": "spatial", "min_iter": 10**6}),
-            ("cd", "cd", {**CD, "clamped": "chains"}),
+            ("pcd", "pcd", {**PCD, "clamped": "pcd"}),
+            ("smci and pcd", "smci-pcd", {"clamped": "smci-pcd", "min_iter": 10**6}),
+            ("cd", "cd", {**CD, "clamped": "pcd"}),
         )
     ),
     learned(
@@ -1810,13 +1819,13 @@ USED_BY = {
     ("negative phase", "pcd"): "restricted pcd",
     ("model", "machine-mixture"): "mixture of machines",
 }
-KINDS_OF_QUESTIONS = {"engine": "engine", "expect": "expectation", "clamped": "clamped", "objective": "objective"}
+KINDS_OF_QUESTIONS = {"engine": "engine", "expect": "expectation", "clamped": "expectation", "objective": "objective"}
 KINDS_OF_SETTINGS = {
     "learner": "learner",
     "optimizer": "optimizer",
     "negative_phase": "negative phase",
     "sampler": "sampler",
-    "clamped": "clamped",
+    "clamped": "expectation",
 }
 
 
@@ -1847,7 +1856,7 @@ def covered() -> set[tuple[str, str]]:
     for drawn in DRAWN:
         if drawn.what == "fit":
             found |= {("estimator", drawn.how["estimator"])} | _named_in(drawn.how["settings"])
-        kind = {"expect": "expectation", "clamped": "clamped"}.get(drawn.what)
+        kind = {"expect": "expectation", "clamped": "expectation"}.get(drawn.what)
         found |= {(kind, drawn.how["name"])} if kind else set()
         found |= {("sampler", drawn.how["method"])} if drawn.what == "sample" else set()
     return found

@@ -7,12 +7,11 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import ClampedExact
 from gibbsian.inference import cut_sets
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.posterior import EnumeratedRows, OneByOne, log_evidence, split_rows
 from holes import holed
-from systems import dataset_of, name_of, random_model
+from systems import dataset_of, name_of, random_model, take
 
 RESTRICTED = [(i, j) for i in range(5) for j in range(5, 9)]
 GRAPHS = {
@@ -37,8 +36,7 @@ def system(request, scores, rng):
 
 
 def expectation(model, data):
-    clamped = ClampedExact()
-    return clamped(model, clamped.init(model, data, np.random.default_rng(0)))[0]
+    return take("exact", model, data)
 
 
 def row_by_row(model, data):

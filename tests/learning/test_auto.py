@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learning.auto import choose_learner
-from gibbsian.old_sampling import draw
+from gibbsian.sampling import draw
 from systems import dataset_of, random_model
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning, MissingValuesError
-from gibbsian.expectations import ClampedChains
+from gibbsian.expectations import PersistentChains
 from gibbsian.learning import as_learner, run
 from gibbsian.learning.completing import AllCompletions
 from gibbsian.learning.objectives import value_and_gradient
@@ -112,7 +112,7 @@ def test_chains_come_to_the_same_answer(name, scores, rng):
     truth = random_model(gb.graphs.complete(4), rng, scores, scale=0.4)
     data = pierced(sampled_data(truth, 400, rng), 0.2, rng)
     exact = learn(as_learner(name, l2=0.01), truth, data).model
-    learner = as_learner(name, l2=0.01, completions=ClampedChains(copies=4))
+    learner = as_learner(name, l2=0.01, completions=PersistentChains(copies=4))
     result = learn(learner, truth, data, max_iter=600)
     np.testing.assert_allclose(result.model.theta, exact.theta, atol=0.2 / truth.family.layout.gap**2)
 

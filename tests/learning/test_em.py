@@ -70,7 +70,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 )
 def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, variables, seed):
     start, data = problem(kind, variables, seed)
-    few = dataclasses.replace(gb.expectations.ClampedMeanField(), max_iter=1 + seed)
+    few = gb.expectations.MeanField(max_iter=1 + seed, warn=False)
     result = run(EM(few), start, data, np.random.default_rng(0), max_iter=4)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
@@ -82,10 +82,10 @@ def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(scores, rng
         model = random_model(graph, rng, scores, scale=0.6)
         data = dataset_of(rng.integers(0, 2, (1, graph.n_nodes)), model.variables)
         data = holed(data, rng, 0.4, hidden=[0, 1, 2])
-        expectation = gb.expectations.ClampedMeanField(max_iter=1)
-        state, energies = expectation.init(model, data, rng), []
+        bound = gb.expectations.MeanField(max_iter=1, warn=False).bind(model, data)
+        state, energies = bound.init(model.theta, Key.of(rng)), []
         for _ in range(20):
-            estimate, state = expectation(model, state)
+            estimate, state = bound(model.theta, state)
             energies.append(estimate.parts["free_energy"])
         assert np.diff(energies).max() <= 1e-12
         assert energies[-1] >= -gb.inference.posterior.log_evidence(model, data)[0]
@@ -105,7 +105,7 @@ def test_sampled_e_steps_end_within_their_noise(rng):
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
     best = run(as_learner("mle"), start, data, rng)
-    found = run(EM("chains"), start, data, np.random.default_rng(0), max_iter=200)
+    found = run(EM("pcd"), start, data, np.random.default_rng(0), max_iter=200)
     assert found.converged
     assert "Monte Carlo noise" in found.reason
     function = Likelihood().bind(start, data)
@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused(rng):
         EM().bind(large, data)
     with pytest.raises(ArgumentError, match="m_steps=0"):
         EM(m_steps=0)
-    with pytest.raises(ArgumentError, match="clamped='nothing' is not known: use one of chains, exact"):
+    with pytest.raises(ArgumentError, match=r"clamped='nothing' is not known: use one of .*exact"):
         EM("nothing")
 
 

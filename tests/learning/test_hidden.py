@@ -7,12 +7,18 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.expectations import ClampedChains, ClampedExact, as_clamped
-from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations import PersistentChains, Sampled
+from gibbsian.expectations.exact import BoundExact
+from gibbsian.expectations.imputation import present_means
+from gibbsian.expectations.per_call import completed_rows
+from gibbsian.expectations.sampled import BoundSampled
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learning import MomentMatching, as_learner, break_symmetry, run
 from gibbsian.learning.hidden import scattered
 from gibbsian.learning.objectives import Likelihood
+from gibbsian.learning.optimizers import Ascent
+from gibbsian.learning.phases import bind_clamped
+from gibbsian.rng import Key
 from holes import holed, rows_with_holes
 from systems import SPINS, models_with_variables, name_of, random_model, random_model_of, sampled_data
 
@@ -32,7 +38,7 @@ def exclusive_or(rng, n_hidden=2):
     return break_symmetry(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n))), data, rng, scale=0.5), data
 
 
-@pytest.mark.parametrize("clamped", [None, "chains", "spatial"])
+@pytest.mark.parametrize("clamped", [None, "pcd", "smci-pcd"])
 @pytest.mark.parametrize("name", ["pcd", "smci-pcd"])
 def test_missing_cells_by_chains_agree_with_exact_likelihood(name, clamped, scores, rng):
     start, data = missing_problem(rng, scores)
@@ -61,7 +67,7 @@ def test_every_model_learns_from_rows_with_missing_cells(kind, variables, rng):
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
     function = Likelihood().bind(start, data)
-    learner = as_learner("pcd", clamped="chains", l2=1e-3)
+    learner = as_learner("pcd", clamped="pcd", l2=1e-3)
     found = run(learner, start, data, np.random.default_rng(1), max_iter=100)
     best = function(run(as_learner("mle", l2=1e-3), start, data, rng, max_iter=200).model.theta)[0]
     assert function(found.model.theta)[0] - best < 0.2 * (function(start.theta)[0] - best)
@@ -71,7 +77,7 @@ def test_hidden_units_by_chains_reach_the_score_of_exact_likelihood(rng):
     start, data = exclusive_or(rng)
     function = Likelihood().bind(start, data)
     best = run(as_learner("mle", l2=1e-3), start, data, rng, max_iter=500)
-    found = run(as_learner("pcd", l2=1e-3, clamped="chains"), start, data, np.random.default_rng(2), max_iter=1500)
+    found = run(as_learner("pcd", l2=1e-3, clamped="pcd"), start, data, np.random.default_rng(2), max_iter=1500)
     independent = 3 * np.log(2)  # the best that three variables without hidden units can do
     assert function(best.model.theta)[0] < independent - 0.2
     assert function(found.model.theta)[0] < function(best.model.theta)[0] + 0.02
@@ -80,7 +86,7 @@ def test_hidden_units_by_chains_reach_the_score_of_exact_likelihood(rng):
 def test_exact_phases_end_at_the_maximum(scores, rng):
     start, data = missing_problem(rng, scores)
     best = run(as_learner("mle"), start, data, rng, tol=1e-9)
-    learner = MomentMatching("exact", gb.learning.optimizers.Ascent(learning_rate=0.5), centred=True, clamped="exact")
+    learner = MomentMatching("exact", optimizer=Ascent(learning_rate=0.5), centred=True, clamped="exact")
     found = run(learner, start, data, rng, tol=1e-7, max_iter=3000)
     assert found.converged
     np.testing.assert_allclose(found.model.theta, best.model.theta, atol=1e-4)
@@ -89,7 +95,9 @@ def test_exact_phases_end_at_the_maximum(scores, rng):
 def test_noise_of_the_clamped_phase_counts(rng):
     """With an exact free phase the only noise is that of the clamped chains, and the fit ends within it."""
     start, data = missing_problem(rng)
-    learner = MomentMatching("exact", "adam", average=True, min_iter=50, clamped=ClampedChains(copies=4))
+    learner = MomentMatching(
+        "exact", optimizer="adam", average=True, min_iter=50, clamped=Sampled(PersistentChains(copies=4))
+    )
     found = run(learner, start, data, np.random.default_rng(0), max_iter=2000)
     assert found.converged
     assert "Monte Carlo noise" in found.reason
@@ -98,52 +106,53 @@ def test_noise_of_the_clamped_phase_counts(rng):
 @pytest.mark.parametrize("region", [1, "s2"])
 def test_data_as_samples_must_have_few_completions(region, rng, monkeypatch):
     start, data = missing_problem(rng)
-    monkeypatch.setattr("gibbsian.learning.hidden.are_few", lambda data: False)
+    monkeypatch.setattr("gibbsian.learning.moment_matching.are_few", lambda data: False)
     with pytest.raises(MissingValuesError, match="learner='smci-pcd' or 'pcd'"):
-        as_learner("smci", region=region).init(start, data, rng)
+        as_learner("smci", region=region).bind(start, data)
 
 
 def test_contrastive_divergence_needs_rows_to_start_at(rng):
     start, data = missing_problem(rng)
-    with pytest.raises(ArgumentError, match="use clamped='chains' or 'spatial', or learner='pcd'"):
-        as_learner("cd", clamped="exact").init(start, data, rng)
+    with pytest.raises(ArgumentError, match="gives no completed rows: use clamped='pcd' or 'smci-pcd'"):
+        as_learner("cd", clamped="exact").bind(start, data)
 
 
 def test_clamped_must_be_known(rng):
-    with pytest.raises(ArgumentError, match="clamped='gibbs' is not known: use one of chains, exact, mean-field"):
+    with pytest.raises(ArgumentError, match=r"clamped='gibbs' is not known: use one of .*exact, .*mean-field"):
         as_learner("pcd", clamped="gibbs")
-    start, data = missing_problem(rng)
-    with pytest.raises(ArgumentError, match="must be None, one of chains"):
-        as_learner("pcd", clamped=3).init(start, data, rng)
+    with pytest.raises(ArgumentError, match=r"clamped=3 must be one of .*, or an expectation"):
+        as_learner("pcd", clamped=3)
 
 
 def test_default_is_exact_while_quick(rng):
     """By predicted seconds: thirty missing cells that hardly interact are summed out, thirty in a clique are not."""
     start, data = missing_problem(rng)
-    assert isinstance(as_clamped(None, start, data), ClampedExact)
+    assert isinstance(bind_clamped(None, start, data), BoundExact)
     wide = gb.Dataset.read(np.where(rng.random((20, 60)) < 0.5, np.nan, 1.0), coding="spin")
     for graph, expected in (
-        (gb.graphs.complete(60), ClampedChains),
-        (gb.graphs.grid(1, 60), ClampedExact),
-        (gb.graphs.grid(6, 10), ClampedExact),
-        (gb.graphs.from_edges([(i, j) for i in range(30) for j in range(30, 60)], 60), ClampedChains),
+        (gb.graphs.complete(60), BoundSampled),
+        (gb.graphs.grid(1, 60), BoundExact),
+        (gb.graphs.grid(6, 10), BoundExact),
+        (gb.graphs.from_edges([(i, j) for i in range(30) for j in range(30, 60)], 60), BoundSampled),
     ):
         model = gb.Model.zeros(gb.PairwiseFamily(graph))
-        assert isinstance(as_clamped(None, model, wide), expected)
-        assert (clamped_seconds(model, wide) <= PATIENT_SECONDS) == (expected is ClampedExact)
-        assert isinstance(as_learner("pcd").init(model, wide, rng).problem.clamped, expected)
+        assert isinstance(bind_clamped(None, model, wide), expected)
+        assert (clamped_seconds(model, wide) <= PATIENT_SECONDS) == (expected is BoundExact)
+        assert isinstance(as_learner("pcd").bind(model, wide).gradient.clamped, expected)
 
 
 def test_completions_keep_present_cells_weights_and_rows(rng):
     start, data = missing_problem(rng)
     data = dataclasses.replace(data, weights=np.where(np.arange(data.n_states) == 2, 0.0, data.weights))
-    expectation = ClampedChains()
-    _, state = expectation(start, expectation.init(start, data, rng))
-    complete = expectation.completions(data, state)
-    assert complete.total_weight == pytest.approx(data.total_weight)
-    kept = data.row_of[data.weights[data.row_of] > 0]
-    same = (complete.states[complete.row_of] == data.states[kept]) | data.missing[kept]
-    assert same.all()
+    bound = Sampled(PersistentChains()).bind(start, data)
+    _, state = bound(start.theta, bound.init(start.theta, Key.of(rng)))
+    used, shown = data.weights > 0, ~data.missing
+    for copy in (None, 0, 1):
+        complete = completed_rows(data, bound.samples(state, copy))
+        assert complete.total_weight == pytest.approx(data.total_weight)
+        for row, mask, weight in zip(data.states[used], shown[used], data.weights[used], strict=True):
+            fits = (complete.states[:, mask] == row[mask]).all(axis=1)
+            assert complete.weights[fits].sum() >= weight - 1e-9
 
 
 def test_means_of_present_cells():
@@ -187,8 +196,9 @@ def test_hidden_units_are_named_in_any_way(rng):
 def test_beside_a_sampled_free_phase_slow_exact_sums_give_way_to_chains(rng):
     data = gb.Dataset.read(rows_with_holes(rng, 5000, 60, 0.1, "spin"), coding="spin")
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(60)))
-    assert isinstance(as_learner("pcd").init(model, data, rng).problem.clamped, ClampedChains)
-    assert isinstance(as_learner("pcd").init(model, data.take(np.arange(50)), rng).problem.clamped, ClampedExact)
+    assert isinstance(as_learner("pcd").bind(model, data).gradient.clamped, BoundSampled)
+    few = data.take(np.arange(50))
+    assert isinstance(as_learner("pcd").bind(model, few).gradient.clamped, BoundExact)
 
 
 @pytest.mark.parametrize("bias", [True, False])

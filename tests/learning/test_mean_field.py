@@ -11,7 +11,7 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     TooExpensiveError,
 )
-from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations.imputation import present_means
 from gibbsian.learning import LEARNERS, as_learner, run
 from gibbsian.learning.mean_field import InverseMeanField, warm_start
 from gibbsian.learning.objectives import Likelihood

@@ -61,7 +61,9 @@ def test_plain_ascent_and_quasi_newton_meet(problem, rng):
 
 def test_moment_matching_with_exact_moments_is_maximum_likelihood(problem, rng):
     model, data = problem
-    matched = run(MomentMatching("exact", Ascent(learning_rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000)
+    matched = run(
+        MomentMatching("exact", optimizer=Ascent(learning_rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000
+    )
     likelihood = run(as_learner("mle"), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)
 
@@ -69,7 +71,12 @@ def test_moment_matching_with_exact_moments_is_maximum_likelihood(problem, rng):
 def test_moment_matching_with_l2_is_penalised_likelihood(problem, rng):
     model, data = problem
     matched = run(
-        MomentMatching("exact", Ascent(learning_rate=0.3), l2=0.2), model, data, rng, tol=1e-8, max_iter=20_000
+        MomentMatching("exact", optimizer=Ascent(learning_rate=0.3), l2=0.2),
+        model,
+        data,
+        rng,
+        tol=1e-8,
+        max_iter=20_000,
     )
     likelihood = run(as_learner("mle", l2=0.2), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)

@@ -131,7 +131,7 @@ def test_pseudolikelihood_has_the_larger_variance(rng):
 
 
 def test_moment_matching_takes_any_expectation_by_name(grid_data):
-    learner = MomentMatching("forest-smci", Anderson(learning_rate=1.0), centred=True)
+    learner = MomentMatching("smci", optimizer=Anderson(learning_rate=1.0), centred=True)
     assert fit(grid_data, learner).converged
 
 

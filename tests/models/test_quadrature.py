@@ -204,7 +204,7 @@ def test_other_questions_are_refused_in_words(rng):
     with pytest.raises(CodingError, match="the support is from -1 to 2"):
         model.energy(np.full((1, 3), 2.5))
     with pytest.raises(ArgumentError, match="no formula for continuous"):
-        gb.expectations.MeanField().init(model, None, rng)
+        gb.expectations.MeanField().bind(model)
     with pytest.raises(ArgumentError, match="none is a mode"):
         exact(model).mode  # noqa: B018
     with pytest.raises(ArgumentError, match="have no tables"):

@@ -13,14 +13,11 @@ from gibbsian.backends.processes import dealt_by
 from gibbsian.backends.threads import limited_threads
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
-from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 from gibbsian.models.scopes import Scopes
-from gibbsian.old_sampling.annealing import AnnealedRun as OldRun
 from gibbsian.rng import Key
 from gibbsian.sampling import AnnealedRun, Annealing, Path, variable_path
 from gibbsian.sampling.paths import base_log_probabilities
 from gibbsian.sampling.walks import Walk, bind_walk
-from gibbsian.storage import pack, unpack
 from layered_systems import restricted
 from systems import (
     BINARY,
@@ -30,6 +27,7 @@ from systems import (
     exact_law,
     models_with_variables,
     name_of,
+    products_of_order,
     random_model,
     random_model_of,
 )
@@ -185,7 +183,7 @@ def test_every_kind_of_model_has_its_interval(family, rng):
 
 def test_base_of_biases_is_the_same_by_tables(rng, scores):
     pairwise = random_model(gb.graphs.complete(4), rng, scores)
-    twin = gb.Model(gb.ProductsFamily.of_order(4, 2, scores), pairwise.theta)
+    twin = gb.Model(products_of_order(4, 2, scores), pairwise.theta)
     expected = base_log_probabilities(pairwise, "biases")
     np.testing.assert_allclose(base_log_probabilities(twin, "biases"), expected, atol=1e-14)
 
@@ -297,40 +295,6 @@ def test_interval_from_data(rng):
     interval = log_partition_interval(variable_path(model, data), data, Annealing(100, 500), rng=0)
     assert interval.lower < truth < interval.upper
     assert "100 rows of the data" in interval.describe()
-
-
-# -- the expectation --------------------------------------------------------------------------------------------------
-def test_errors_are_those_of_self_normalised_importance_sampling(rng):
-    model = random_model(gb.graphs.complete(3), rng)
-    states = rng.choice([0, 1], (30, 3)).astype(np.int8)
-    run = OldRun(states, rng.normal(size=30), 10)
-    statistics = np.array([model.family.mean_statistics(row[None]) for row in states])
-    mean = run.weights @ statistics
-    worth = run.effective_sample_size
-    stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
-    found = weighted_statistics(model, run)
-    np.testing.assert_allclose(found.value, mean)
-    np.testing.assert_allclose(found.stderr, np.hypot(stderr, 3.0 / worth))  # statistics vary by two
-
-
-def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
-    model = random_model(gb.graphs.grid(2, 3), rng)
-    data = gb.Dataset.read(rng.choice([-1, 1], (50, 6), p=[0.1, 0.9]), coding="spin")
-    expectation = AnnealedImportance(n_walkers=100, betas=100)
-    start = expectation.init(model, data, np.random.default_rng(0))
-    np.testing.assert_allclose(start.base.log_probabilities, base_log_probabilities(model, data))
-    _, state = expectation(model, start)
-    restored = unpack(start, pack(state))
-    assert restored.n_calls == 1
-    assert np.array_equal(expectation(model, state)[0].value, expectation(model, restored)[0].value)
-    assert not np.array_equal(expectation(model, state)[0].value, expectation(model, start)[0].value)
-
-
-def test_expectation_warns_when_a_walker_holds_the_weight(rng):
-    model = gb.PairwiseFamily.model(gb.graphs.complete(12), np.zeros(12), rng.normal(0, 3.0, 66))
-    expectation = AnnealedImportance(n_walkers=10, betas=2)
-    with pytest.warns(MixingWarning, match="walkers holds .* of the weight: raise betas=2"):
-        expectation(model, expectation.init(model, None, rng))
 
 
 @pytest.mark.parametrize(

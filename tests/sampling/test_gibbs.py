@@ -10,10 +10,11 @@ import gibbsian as gb
 from gibbsian.backends.numba import random
 from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
+from gibbsian.expectations.sampled import monte_carlo
 from gibbsian.rng import Key, chain_streams
 from gibbsian.sampling import ChromaticGibbs, draw, kernel_for, spins
 from gibbsian.sampling.spins import SpinSystem, colour_plan
-from systems import BINARY, SPINS, random_model
+from systems import BINARY, SPINS, random_model, take
 
 
 def words_of(stream, size):
@@ -105,7 +106,7 @@ def test_sequential_scan_is_the_textbook_loop():
     kernel = kernel_for(model.family)
     start = kernel.init(1, Key.of(0))
     chains, info = kernel.step(model.theta, start, 50)
-    fields = model.family.coupling_fields(model.theta)
+    fields = model.family.layout.coupling_fields(model.theta)
     x, words = 2.0 * start.states[0] - 1.0, words_of(start.streams[0].copy(), 300)
     flips = 0
     for k, word in enumerate(words):
@@ -173,28 +174,25 @@ def test_draw_asks_for_memory_first():
 
 def test_monte_carlo_chains_persist():
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(4)))
-    expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, burn_in=7)
-    estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    bound = monte_carlo(n_chains=20, n_draws=10, burn_in=7).bind(model)
+    estimate, state = bound(model.theta, bound.init(model.theta, Key.of(0)))
     assert estimate.value.shape == estimate.stderr.shape == (10,)
     assert state.chains.n_sweeps == 17
-    _, state = expectation(model, state)
+    _, state = bound(model.theta, state)
     assert state.chains.n_sweeps == 27
 
 
 def test_monte_carlo_warns_when_chains_are_stuck():
     ferromagnet = gb.PairwiseFamily.model(gb.graphs.complete(8), np.zeros(8), np.full(28, 3.0))
-    expectation = gb.expectations.MonteCarlo(n_chains=20, n_steps=10)
-    start = expectation.init(ferromagnet, None, np.random.default_rng(0))
     with pytest.warns(MixingWarning, match="worst R-hat inf"):
-        estimate, _ = expectation(ferromagnet, start)
+        estimate = take(monte_carlo(n_chains=20, n_draws=10), ferromagnet)
     assert estimate.parts["r_hat"] == np.inf
-    quiet = gb.expectations.MonteCarlo(n_chains=20, n_steps=10, warn=False)
-    quiet(ferromagnet, start)
+    take(monte_carlo(n_chains=20, n_draws=10, warn=False), ferromagnet)
 
 
 def test_monte_carlo_needs_two_chains():
     with pytest.raises(ArgumentError, match="n_chains=1"):
-        gb.expectations.MonteCarlo(n_chains=1)
+        monte_carlo(n_chains=1)
 
 
 def test_a_stencil_has_every_edge_of_a_lattice_and_none_of_a_random_graph():

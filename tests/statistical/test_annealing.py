@@ -7,11 +7,11 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian import Variables
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.expectations.annealed import AnnealedImportance
+from gibbsian.expectations import AnnealedWalkers, Sampled
 from gibbsian.rng import Key
 from gibbsian.sampling import Annealing, variable_path
 from gibbsian.sampling.walks import Walk, bind_walk
-from systems import exact_law, random_model, random_model_of
+from systems import exact_law, random_model, random_model_of, take
 
 SEEDS = range(20)
 SMALLEST_P_VALUE = 1e-4
@@ -133,10 +133,10 @@ def test_walks_keep_every_place_of_the_path(walk_of, kind):
 def test_expectations_are_covered_by_their_errors(model):
     states, p, _ = exact_law(model)
     truth = model.family.mean_statistics(states, p)
-    expectation = AnnealedImportance(n_walkers=500, betas=30)
+    walkers = Sampled(AnnealedWalkers(n_walkers=500, betas=30))
     z = []
     for seed in SEEDS:
-        estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
+        estimate = take(walkers, model, seed=seed)
         z.append((estimate.value - truth) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2

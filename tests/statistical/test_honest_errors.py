@@ -9,11 +9,11 @@ import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.answers.draws import tempered_states, watched_draws
 from gibbsian.errors import MixingWarning
-from gibbsian.expectations import EXPECTATIONS
 from gibbsian.inference import exact
 from gibbsian.rng import Key
 from gibbsian.sampling import ReplicaLadder
 from layered_systems import restricted
+from systems import take
 
 
 def ferromagnet(coupling):
@@ -50,9 +50,8 @@ def test_log_partition_holds_where_chains_lose_modes(model):
 
 @pytest.mark.parametrize("name", ["monte-carlo", "1-smci", "s2-smci", "forest-smci"])
 def test_means_of_chains_that_never_cross_are_flagged(name):
-    model, expectation = ferromagnet(1.0), EXPECTATIONS.create(name)
     with pytest.warns(MixingWarning, match="R-hat"):
-        expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+        take(name, ferromagnet(1.0))
 
 
 def test_auto_tempers_where_chains_do_not_mix_and_its_errors_hold():
@@ -95,8 +94,8 @@ def test_machines_in_layers_draw_from_all_modes():
 
 @pytest.mark.parametrize("name", ["monte-carlo", "ais", "tempering"])
 def test_no_error_is_zero_because_no_draw_differs(name):
-    model, expectation = gb.PairwiseFamily.model(gb.graphs.complete(2), [12.0, -9.0], [0.5]), EXPECTATIONS.create(name)
-    estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    model = gb.PairwiseFamily.model(gb.graphs.complete(2), [12.0, -9.0], [0.5])
+    estimate = take(name, model)
     truth = exact(model).moments
     assert (estimate.stderr > 0).all()
     assert np.all(np.abs(estimate.value - truth) <= 2 * estimate.stderr)

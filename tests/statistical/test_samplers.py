@@ -6,8 +6,10 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian import Variables
+from gibbsian.expectations.sampled import monte_carlo
 from gibbsian.rng import Key
 from gibbsian.sampling import TRANSITIONS, kernel_for
+from systems import take
 
 # A wrong kernel is off by far more; with the seed fixed the test is deterministic.
 SMALLEST_P_VALUE = 1e-4
@@ -116,10 +118,10 @@ def test_monte_carlo_errors_are_honest():
     model = random_model("dense", Variables.spins, 3.0)
     states, p = enumerate_law(model)
     exact = model.family.mean_statistics(states, p)
-    expectation = gb.expectations.MonteCarlo(n_chains=50, n_steps=20, burn_in=50, warn=False)
+    expectation = monte_carlo(n_chains=50, n_draws=20, burn_in=50, warn=False)
     z = []
     for seed in range(40):
-        estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
+        estimate = take(expectation, model, seed=seed)
         z.append((estimate.value - exact) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2

@@ -8,7 +8,7 @@ from gibbsian import Variables
 from gibbsian.expectations import Samples, spatial_statistics
 from gibbsian.expectations.regions import as_rule
 from gibbsian.expectations.table_regions import TablePlan
-from systems import all_states, products_on, random_model
+from systems import all_states, products_on, random_model, take
 
 
 def models(rng):
@@ -84,9 +84,9 @@ def test_standard_errors_are_the_spread_over_repetitions(region, rng):
 def test_standard_errors_of_chains_allow_for_their_memory(rng):
     model = random_model(gb.graphs.grid(3, 3), rng, scale=1.0)
     truth = gb.inference.exact(model).moments
-    expectation = gb.expectations.Spatial("s2", n_chains=40, n_steps=20, burn_in=300)
+    chains = gb.expectations.PersistentChains(n_chains=40, n_draws=20, burn_in=300)
     scores = []
-    for _ in range(60):
-        estimate, _ = expectation(model, expectation.init(model, None, rng))
+    for seed in range(60):
+        estimate = take(gb.expectations.Sampled(chains, "s2"), model, seed=seed)
         scores.append((estimate.value - truth) / estimate.stderr)
     assert np.sqrt(np.mean(np.square(scores))) == pytest.approx(1.0, abs=0.2)

@@ -12,10 +12,11 @@ from gibbsian.data import Dataset
 from gibbsian.graphs import complete, grid
 from gibbsian.inference import exact
 from gibbsian.learning import Learner, MomentMatching, as_learner, run
+from gibbsian.learning.moment_matching import SOLVER
 from gibbsian.learning.objectives import OBJECTIVES
 from gibbsian.learning.optimizers import Ascent
-from gibbsian.learning.spatial import SOLVER
 from gibbsian.models import Model, PairwiseFamily
+from gibbsian.rng import Key
 from gibbsian_reproduction.drawing import BESIDE, lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table, mean_columns
@@ -65,7 +66,7 @@ def learner_of(method: str, **settings: Any) -> Learner:
 
 def solve(method: str, data: Dataset, guide: Model[PairwiseFamily] | None = None) -> np.ndarray:
     """Return the couplings that a method learns (forests by those of the guide), NaN where none are finite."""
-    learner = learner_of(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), SOLVER)
+    learner = learner_of(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), optimizer=SOLVER)
     fitted = run(learner, ZERO, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
     found = np.abs(fitted.model.theta).max() < LARGEST and (fitted.converged or fitted.trace.rows[-1][2] < 1e-6)
     return fitted.model.theta if found else np.full(GRID.n_edges, np.nan)
@@ -76,15 +77,16 @@ def path_of(method: str, data: Dataset, n_steps: int) -> np.ndarray:
     optimizer = Ascent(learning_rate=0.2 * GRADIENT_SCALE.get(method, 1.0))
     if method == "forest-smci":
         guide = ZERO.replace(solve("mple", data))
-        learner: Learner = MomentMatching(FixedForests(guide), optimizer)
+        learner: Learner = MomentMatching(FixedForests(guide), optimizer=optimizer)
     else:
         settings = {"centred": False} if method.endswith("-smci") else {}
         learner = learner_of(method, optimizer=optimizer, **settings)
-    state = learner.init(ZERO, data, np.random.default_rng(0))
-    path = [state.progress.theta]
+    fit = learner.bind(ZERO, data)
+    state, _ = fit.init(Key.of(0))
+    path = [fit.model(state).theta]
     for _ in range(n_steps):
-        state, _ = learner.step(state)
-        path.append(state.progress.theta)
+        state, _ = fit.step(state)
+        path.append(fit.model(state).theta)
     return np.array(path)
 
 

@@ -7,18 +7,22 @@ A conditional distribution depends on the samples through the neighbours of its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.numba.spatial import Forests
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import ForestAround
-from gibbsian.expectations.base import Rebuilt
+from gibbsian.expectations.base import Starts
 from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph
 from gibbsian.models import Model, PairwiseFamily
+from gibbsian.models.base import ExponentialFamily
+from gibbsian.rng import Key
 from gibbsian_reproduction.kernels.spatial_boundaries import forest_means
 
 
@@ -30,13 +34,6 @@ class Boundaries(NamedTuple):
     shares: np.ndarray
 
 
-class ForestState(NamedTuple):
-    """The regions and their boundaries, which stay through a fit."""
-
-    regions: Rebuilt[Forests]
-    boundaries: Rebuilt[Boundaries]
-
-
 @dataclass(frozen=True)
 class FixedForests:
     """Expected products x_i x_j of a pairwise model without biases, by forests around the edges, over the data.
@@ -44,24 +41,44 @@ class FixedForests:
     Parameters
     ----------
     guide : Model, optional
-        Whose couplings decide about the forests, once for the whole fit; by default the model that `init` gets.
+        Whose couplings decide about the forests, once for the whole fit; by default the model that is bound.
     """
 
+    needs_starts: ClassVar[bool] = True
     guide: Model[PairwiseFamily] | None = None
 
-    def init(self, model: Model[PairwiseFamily], data: Dataset, rng: np.random.Generator | None) -> ForestState:
+    def bind(
+        self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
+    ) -> BoundForests:
         """Choose the forests and count the boundaries that the rows show."""
-        regions = PairwisePlan.of(model if self.guide is None else self.guide, ForestAround()).pairs
+        assert isinstance(starts, Dataset)
+        assert isinstance(model.family, PairwiseFamily)
+        guide = Model(model.family, model.theta) if self.guide is None else self.guide
+        regions, graph = PairwisePlan.of(guide, ForestAround()).pairs, model.family.graph
         assert regions is not None
-        return ForestState(Rebuilt(regions), Rebuilt(boundaries_of(model.family.graph, regions, data)))
+        return BoundForests(graph, regions, boundaries_of(graph, regions, starts))
 
-    def __call__(self, model: Model[PairwiseFamily], state: ForestState) -> tuple[Estimate, ForestState]:
-        """Return the expected products; they have no standard error here, since nothing asks for one."""
-        graph, couplings = model.family.graph, model.parts.couplings
-        indptr, heads, edge_of = graph.csr
-        system = (couplings, np.zeros(graph.n_nodes), indptr, heads, couplings[edge_of])
-        mean = forest_means(state.regions.value, *system, *state.boundaries.value)
-        return Estimate(mean, np.full_like(mean, np.nan)), state
+
+@dataclass(frozen=True, eq=False)
+class BoundForests:
+    """The regions and their boundaries, which stay through a fit."""
+
+    graph: Graph
+    regions: Forests
+    boundaries: Boundaries
+
+    def init(self, theta: Floats, key: Key) -> tuple[()]:
+        """Return the state, which is empty."""
+        return ()
+
+    def __call__(self, theta: Floats, state: tuple[()], starts: Starts | None = None) -> tuple[Estimate, tuple[()]]:
+        """Return the expected products, whose errors nothing asks for."""
+        indptr, heads, edge_of = self.graph.csr
+        system = (theta, np.zeros(self.graph.n_nodes), indptr, heads, theta[edge_of])
+        return Estimate(forest_means(self.regions, *system, *self.boundaries), None), state
+
+    def samples(self, state: tuple[()], copy: int | None = None) -> None:
+        """Return nothing: the rows are not kept."""
 
 
 def boundaries_of(graph: Graph, regions: Forests, data: Dataset) -> Boundaries:

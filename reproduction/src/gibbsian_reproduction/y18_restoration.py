@@ -14,7 +14,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
-from gibbsian.expectations import ClampedChains, PersistentChains, Spatial
+from gibbsian.expectations import PersistentChains, Sampled
+from gibbsian.expectations.sampled import first_order
 from gibbsian.graphs import from_edges, grid
 from gibbsian.learning import MomentMatching, run
 from gibbsian.learning.optimizers import Adam, Decay, Tied
@@ -73,9 +74,9 @@ def machine(smoothness: float, field: float) -> Model[PairwiseFamily]:
 def learned(noisy: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
     """Return smoothness and field of greatest likelihood, by moments: chains given noisy images, and free ones."""
     learner = MomentMatching(
-        PersistentChains(n_chains=10, n_steps=2),
-        Tied(Adam(learning_rate=0.03, decay=Decay(delay=50.0)), IS_NOISE.astype(np.int64)),
-        clamped=ClampedChains(copies=5, n_steps=2),
+        Sampled(PersistentChains(n_chains=10, n_steps=2)),
+        optimizer=Tied(Adam(learning_rate=0.03, decay=Decay(delay=50.0)), IS_NOISE.astype(np.int64)),
+        clamped=Sampled(PersistentChains(copies=5, n_steps=2)),
         average=True,
     )
     data = with_hidden(Dataset.of_states(noisy, "spin"), N_PIXELS)
@@ -90,8 +91,8 @@ def posterior(noisy: np.ndarray, smoothness: float, field: float) -> Model[Pairw
 
 def marginal_modes(model: Model[PairwiseFamily], rng: np.random.Generator) -> np.ndarray:
     """Return the likelier value of every pixel by itself (MPM), its mean taken by 1-SMCI."""
-    spatial = Spatial(1, n_chains=20, n_steps=20, burn_in=50, warn=False)
-    estimate, _ = spatial(model, spatial.init(model, None, rng))
+    spatial = first_order(n_chains=20, n_draws=20, burn_in=50, warn=False).bind(model)
+    estimate, _ = spatial(model.theta, spatial.init(model.theta, Key.of(rng)))
     return np.where(estimate.value[:N_PIXELS] > 0, 1, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -19,9 +18,10 @@ from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations import EXPECTATIONS, Expectation, MonteCarlo
+from gibbsian.expectations import Expectation, MixingCheck, as_expectation
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
+from gibbsian.expectations.sampled import Sampled, monte_carlo
 from gibbsian.inference import exact
 from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
@@ -29,6 +29,7 @@ from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.learning.objectives.base import for_model
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.conditionals import WeightedRows
+from gibbsian.models.ising import IsingFamily
 from gibbsian.models.variables import Variables
 from gibbsian.rng import Key
 from gibbsian.sampling.annealing import Annealing
@@ -121,7 +122,7 @@ class Answers(Generic[A]):
 
     def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return a lower bound of `log_evidence` by mean field."""
-        return mean_field_evidence(self.model, self.completed(data), rng)
+        return mean_field_evidence(cast("Model[IsingFamily]", self.model), self.completed(data), rng)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other columns)``, hidden units summed out.
@@ -273,17 +274,17 @@ class Answers(Generic[A]):
                 return self._sampled(rng, n_samples) if n_samples is not None else self.expect(rng, "exact")
             except TooExpensiveError:
                 return self._sampled(rng, n_samples)
-        expectation: Expectation = EXPECTATIONS.create(method) if isinstance(method, str) else method
+        expectation = as_expectation(method, "method")
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
-        return expectation(self.model, expectation.init(self.model, None, rng))[0]
+        bound = expectation.bind(discrete(self.model))
+        return bound(self.model.theta, bound.init(self.model.theta, Key.of(rng)))[0]
 
     def _sampled(self, rng: np.random.Generator, n_samples: int | None) -> Estimate:
         """Expected statistics by Gibbs chains, or by tempered ones where these do not mix."""
-        found = self.expect(rng, MonteCarlo(warn=False), n_samples)
-        limits, seen = MonteCarlo(), found.parts
-        few = seen["effective_sample_size"] < min(limits.min_ess, (n_samples or np.inf) / 10)
-        return self.expect(rng, "tempering", n_samples) if few or seen["r_hat"] > limits.max_r_hat else found
+        found, limits = self.expect(rng, monte_carlo(warn=False), n_samples), MixingCheck()
+        few = found.parts["effective_sample_size"] < min(limits.min_ess, (n_samples or np.inf) / 10)
+        return self.expect(rng, "tempering", n_samples) if few or found.parts["r_hat"] > limits.max_r_hat else found
 
 
 def discrete(model: Model[Family]) -> Model[DiscreteFamily]:
@@ -305,21 +306,13 @@ def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
     return Annealing(**{name: value for name, value in settings.items() if value is not None})
 
 
-def _with_samples(expectation: Any, method: object, n_samples: int) -> Expectation:
-    """Return the expectation with so many samples in a call.
-
-    As many chains as each has draws, but no more than its own number: many chains make the standard error reliable,
-    many draws R-hat.
-    """
-    known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
-    if "n_walkers" in known:
-        return dataclasses.replace(expectation, n_walkers=n_samples)
-    if "n_steps" not in known:
+def _with_samples(expectation: Expectation[Any], method: object, n_samples: int) -> Expectation[Any]:
+    """Return the expectation with so many samples in a call."""
+    if not isinstance(expectation, Sampled):
         raise ArgumentError("draws no samples", "leave `n_samples` out", argument="method", value=method)
     if n_samples < 2:
         raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
-    n_chains = int(np.clip(np.sqrt(n_samples), 2, max(2, expectation.n_chains)))
-    return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
+    return expectation.with_samples(n_samples)
 
 
 def values_of(variables: Variables) -> list[tuple[int, ...]]:

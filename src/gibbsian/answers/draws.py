@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.arrays import States
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.chains import summaries
+from gibbsian.expectations.mixing import summaries
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.rng import Key
 from gibbsian.sampling import ReplicaLadder, Transition, as_transition, draw
@@ -40,12 +41,14 @@ def watched_draws(
 
 def _r_hat(model: Model[DiscreteFamily], transition: Transition, rng: np.random.Generator) -> float:
     """R-hat of chains from random states; what they were in the first half may be the start."""
-    kernel, seen = transition.bind(model.family), []
+    kernel = transition.bind(model.family)
     chains = kernel.init(N_CHAINS, Key.of(rng))
-    for _ in range(LOOKS):
+    seen = np.empty((N_CHAINS, LOOKS, model.n_variables), chains.states.dtype)
+    for look in range(LOOKS):
         chains, _ = kernel.step(model.theta, chains, SWEEPS)
-        seen.append(chains.states)
-    return report_on(summaries(model, np.stack(seen[LOOKS // 2 :], axis=1))).r_hat
+        seen[:, look] = chains.states
+    late: States = seen[:, LOOKS // 2 :]
+    return report_on(summaries(model, late)).r_hat
 
 
 def warn_of(r_hat: float) -> None:

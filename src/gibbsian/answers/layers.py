@@ -19,8 +19,8 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations import Expectation
-from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.deep_mean_field import DeepMeanField
+from gibbsian.expectations.error_rules import error_floor
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
@@ -342,7 +342,7 @@ class LayerAnswers(Answers[StackFamily]):
             by_group = zip(*(np.split(part, n_groups) for part in values), strict=True)
             squares = np.mean([np.square(family.statistics_of(rows)) for rows in by_group], axis=0)
         stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (n_groups - 1))
-        return Estimate(mean, never_blind(stderr, np.ptp(family.statistic_range, axis=0), n_rows))
+        return Estimate(mean, error_floor(stderr, np.ptp(family.statistic_range, axis=0), n_rows))
 
 
 @ANSWERS.register("stack")

@@ -1,5 +1,9 @@
-from gibbsian.expectations.annealed import AnnealedImportance as AnnealedImportance
-from gibbsian.expectations.base import EXPECTATIONS as EXPECTATIONS, Expectation as Expectation
+from gibbsian.expectations.base import (
+    EXPECTATIONS as EXPECTATIONS,
+    BoundExpectation as BoundExpectation,
+    Expectation as Expectation,
+    as_expectation as as_expectation,
+)
 from gibbsian.expectations.bethe import Bethe as Bethe
 from gibbsian.expectations.layer_chains import (
     NEGATIVE_PHASES as NEGATIVE_PHASES,
@@ -8,16 +12,11 @@ from gibbsian.expectations.layer_chains import (
     SampledLayers as SampledLayers,
     TemperedBlockChains as TemperedBlockChains,
 )
-from gibbsian.expectations.chains import (
-    MonteCarlo as MonteCarlo,
-    PersistentChains as PersistentChains,
-    RestartedChains as RestartedChains,
-)
-from gibbsian.expectations.clamped import CLAMPED as CLAMPED, as_clamped as as_clamped
-from gibbsian.expectations.clamped_chains import ClampedChains as ClampedChains
 from gibbsian.expectations.deep_mean_field import DeepMeanField as DeepMeanField
-from gibbsian.expectations.exact import ClampedExact as ClampedExact, Exact as Exact
-from gibbsian.expectations.mean_field import ClampedMeanField as ClampedMeanField, MeanField as MeanField
+from gibbsian.expectations.exact import Enumeration as Enumeration, Exact as Exact
+from gibbsian.expectations.mean_field import MeanField as MeanField
+from gibbsian.expectations.mixing import MixingCheck as MixingCheck
+from gibbsian.expectations.per_call import RestartedPerCall as RestartedPerCall
 from gibbsian.expectations.regions import (
     ForestAround as ForestAround,
     GivenRegions as GivenRegions,
@@ -25,13 +24,18 @@ from gibbsian.expectations.regions import (
     Neighbourhood as Neighbourhood,
     PlanarAround as PlanarAround,
 )
+from gibbsian.expectations.sampled import Sampled as Sampled
 from gibbsian.expectations.samples import Samples as Samples
+from gibbsian.expectations.sources import (
+    AnnealedWalkers as AnnealedWalkers,
+    FixedSamples as FixedSamples,
+    PersistentChains as PersistentChains,
+    RestartedChains as RestartedChains,
+    TemperedReplicas as TemperedReplicas,
+)
 from gibbsian.expectations.spatial import (
-    Spatial as Spatial,
     SpatialPlan as SpatialPlan,
     plan_regions as plan_regions,
     spatial_statistics as spatial_statistics,
 )
-from gibbsian.expectations.spatial_chains import ClampedSpatial as ClampedSpatial, SpatialChains as SpatialChains
 from gibbsian.expectations.targets import expect_of as expect_of
-from gibbsian.expectations.tempered import TemperedMonteCarlo as TemperedMonteCarlo

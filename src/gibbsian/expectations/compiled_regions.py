@@ -22,7 +22,6 @@ from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
 from gibbsian.backends.threads import map_ordered, n_threads
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.in_spins import is_binary
 from gibbsian.expectations.regions import (
     ForestAround,
     IndependentNeighbours,
@@ -33,6 +32,7 @@ from gibbsian.expectations.regions import (
     independent_sets,
 )
 from gibbsian.expectations.samples import Samples
+from gibbsian.expectations.spin_products import is_binary
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Array, Family, Model
 from gibbsian.models.families.pairwise import PairwiseFamily

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.errors import ConvergenceWarning, notify
 
 # The scale of random fields and messages at the start: enough to leave a saddle, too little to choose a valley.
@@ -23,19 +25,30 @@ def sweep(update: Callable[[Piece], float], pieces: Iterable[Piece], max_iter: i
     return n_sweeps, change
 
 
-def ending(who: str, n_sweeps: int, change: float, max_iter: int, tol: float, warn: bool) -> dict[str, Any]:
-    """Return what there is to say of an approximation by sweeps, with a warning where it did not settle."""
-    converged = bool(change <= tol)
-    if warn and not converged:
-        notify(
-            ConvergenceWarning(
-                f"{who} did not settle in `max_iter={max_iter}` sweeps (last change {change:.2g}, `tol={tol:g}`)",
-                "raise `max_iter`, or trust it less",
+@dataclass(frozen=True)
+class Ending:
+    """How an approximation by sweeps ended."""
+
+    method: str
+    n_sweeps: int
+    change: float
+    max_iter: int
+    tol: float
+
+    def parts(self, warn: bool) -> dict[str, bool | int | float]:
+        """Return it as parts of an estimate, with a warning if the sweeps did not settle."""
+        converged = bool(self.change <= self.tol)
+        if warn and not converged:
+            notify(
+                ConvergenceWarning(
+                    f"{self.method} did not settle in `max_iter={self.max_iter}` sweeps (last change "
+                    f"{self.change:.2g}, `tol={self.tol:g}`)",
+                    "raise `max_iter`, or trust it less",
+                )
             )
-        )
-    return {"converged": converged, "n_sweeps": int(n_sweeps), "largest_change": float(change)}
+        return {"converged": converged, "n_sweeps": int(self.n_sweeps), "largest_change": float(self.change)}
 
 
-def views(flat: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+def views(flat: Floats, sizes: list[int]) -> list[Floats]:
     """Cut a flat vector, which a checkpoint can hold, into views of some sizes."""
     return np.split(flat, np.cumsum(sizes)[:-1]) if sizes else []

@@ -12,8 +12,8 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.inference.completions import value_columns, value_indicators
 from gibbsian.inference.posterior import OneByOne, split_rows, value_probabilities
 from gibbsian.models.base import Array, Model
-from gibbsian.old_sampling import draw
 from gibbsian.progress import counted
+from gibbsian.sampling import draw
 
 # A conditional that would take longer exactly is sampled: 20,000 draws, an error of 0.004 where chains mix at once.
 MOST_SECONDS_A_ROW = 1.0

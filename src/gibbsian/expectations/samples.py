@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from gibbsian.arrays import Floats, Integers, Slice, States
 from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.models.base import Array, Family, Model
+from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.models.variables import as_codes
+
+if TYPE_CHECKING:
+    from gibbsian.expectations.error_rules import ErrorRule
 
 # Below, one sample holds nearly all the weight, and the spread of the others says nothing of its error.
 LEAST_FOR_SPREAD = 1.1
@@ -47,10 +53,10 @@ class Samples:
     ([0.75, 0.25], 2.0)
     """
 
-    states: Array
-    weights: Array | None = None
-    groups: Array | None = None
-    repeats: Array | None = None
+    states: States
+    weights: Floats | None = None
+    groups: Integers | None = None
+    repeats: Floats | None = None
 
     def __post_init__(self) -> None:
         states = _states_of(self.states)
@@ -75,7 +81,7 @@ class Samples:
         if self.groups is not None:
             self._sort_by(np.asarray(self.groups))
 
-    def _sort_by(self, groups: Array) -> None:
+    def _sort_by(self, groups: Integers) -> None:
         order = np.argsort(groups, kind="stable")
         for name in ("states", "weights", "groups"):
             if (given := getattr(self, name)) is not None:
@@ -114,7 +120,7 @@ class Samples:
         return cls(data.states[used], weights, repeats=weights)
 
     @classmethod
-    def of_walkers(cls, states: Array, log_weights: Array) -> Self:
+    def of_walkers(cls, states: States, log_weights: Floats) -> Self:
         """Take the ends of annealing runs with their log-weights (Yasuda and Sekimoto 2021).
 
         A `MixingWarning` is given where few of many walkers hold most of the weight.
@@ -150,14 +156,15 @@ class Samples:
         return len(self.states)
 
     @cached_property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """Weights that sum to one."""
         weights = self.repeats if self.weights is None else self.weights
         weights = np.ones(self.n_samples) if weights is None else weights
-        return weights / weights.sum()
+        shares: Floats = weights / weights.sum()
+        return shares
 
     @cached_property
-    def _closes(self) -> Array:
+    def _closes(self) -> Floats:
         """The share of its group at the last sample of each, -1 elsewhere."""
         if self.groups is None:
             return np.zeros(self.n_samples)
@@ -167,9 +174,20 @@ class Samples:
         return closes
 
     @cached_property
-    def _spreads(self) -> Array:
+    def spreads(self) -> Floats:
         """What the square of each deviation counts for in the variance of the mean, without groups."""
         return self.shares**2 if self.repeats is None else self.shares**2 / self.repeats
+
+    def by_group(self) -> Iterator[tuple[States, Floats | None, float]]:
+        """Yield the states of each group, their weights (None if they are all the same), and the group's share."""
+        ends = np.flatnonzero(self._closes >= 0) + 1
+        for start, end in pairwise([0, *ends.tolist()]):
+            weights = None if self.weights is None else self.weights[start:end]
+            yield self.states[start:end], weights, float(self._closes[end - 1])
+
+    def mean_and_error(self, family: ExponentialFamily, rule: ErrorRule) -> Estimate:
+        """Return the mean statistics over the samples, with standard errors by a rule of `error_rules`."""
+        return rule(family, self)
 
     @property
     def n_independent(self) -> float:
@@ -188,40 +206,41 @@ class Samples:
         >>> gb.expectations.Samples(np.ones((2, 1)), weights=np.array([3.0, 1.0])).effective_sample_size
         1.6
         """
-        squares = self._spreads if self.groups is None else self._closes[self._closes >= 0] ** 2
+        squares = self.spreads if self.groups is None else self._closes[self._closes >= 0] ** 2
         return float(1.0 / squares.sum())
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Shares]]:
+    def blocks(self, size: int) -> Iterator[tuple[Slice, Shares]]:
         """Cut the samples into blocks, with what the kernels need to know of each."""
         grouped = self.groups is not None
         for start in range(0, self.n_samples, size):
             rows = slice(start, min(start + size, self.n_samples))
-            yield rows, Shares(self.shares[rows], self._spreads[rows], self._closes[rows], grouped, start == 0)
+            yield rows, Shares(self.shares[rows], self.spreads[rows], self._closes[rows], grouped, start == 0)
 
-    def summarise(self, sums: Array) -> Estimate:
+    def summarise(self, sums: Floats) -> Estimate:
         """Return means from running sums (see `gibbsian.backends.numba.spatial.accumulate`)."""
         shift = sums[:, TOTAL]
         squares = sums[:, SQUARES] - 2 * shift * sums[:, CROSSES] + shift**2 / self.effective_sample_size
         squares = np.maximum(squares, 0.0)
-        return Estimate(sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction))
+        return Estimate(sums[:, REFERENCE] + shift, np.sqrt(squares * self.correction))
 
-    def mean_and_covariance(self, values: Array) -> tuple[Array, Array]:
+    def mean_and_covariance(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the means of some quantities over the samples, and the covariance matrix of those means."""
         mean = self.shares @ values
         deviations = values - mean
         if self.groups is None:
-            weighted = deviations * np.sqrt(self._spreads)[:, None]
+            weighted = deviations * np.sqrt(self.spreads)[:, None]
         else:
             ends = np.flatnonzero(self._closes >= 0) + 1
             starts = np.concatenate([[0], ends[:-1]])
             weighted = np.add.reduceat(deviations * self.shares[:, None], starts, axis=0)
-        return mean, weighted.T @ weighted * self._correction
+        return mean, weighted.T @ weighted * self.correction
 
     @property
-    def _correction(self) -> float:
+    def correction(self) -> float:
+        """What a sum of squared deviations from their own mean is short of."""
         return correction_for_mean(self.effective_sample_size)
 
-    def running_sums(self, size: int) -> Array:
+    def running_sums(self, size: int) -> Floats:
         """Return empty running sums for `size` statistics."""
         return np.zeros((size, N_SUMS))
 
@@ -236,13 +255,16 @@ def correction_for_mean(effective_sample_size: float) -> float:
     return effective_sample_size / (effective_sample_size - 1.0)
 
 
-def _states_of(given: Any) -> Array:
+def _states_of(given: npt.ArrayLike) -> States:
     """States as int8, or as float64 where they are no whole numbers."""
-    real = isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all()
-    return given if real and (given != given.astype(np.int8)).any() else as_codes(given, "samples")
+    if isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all():
+        real: Floats = given
+        if (real != real.astype(np.int8)).any():
+            return real
+    return as_codes(given, "samples")
 
 
-def _checked_numbers(name: str, given: object) -> Array:
+def _checked_numbers(name: str, given: object) -> Floats:
     try:
         numbers = np.asarray(given)
     except ValueError:  # ragged

@@ -14,6 +14,7 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Integers, Mask, Slice, States
 from gibbsian.data import Dataset
+from gibbsian.data.rows import Rows
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference.completions import (
     Completions,
@@ -363,7 +364,7 @@ def value_probabilities(variables: Variables, answers: ExactAnswers) -> Floats:
     return np.concatenate([answers.marginal([node])[int(variables.two_valued) :] for node in range(len(rest))])
 
 
-def clamped_seconds(model: Model[Family], data: Dataset) -> float:
+def clamped_seconds(model: Model[Family], data: Rows) -> float:
     """Predict the time of one exact sum over the missing cells of all rows, right to an order of magnitude.
 
     On a cluster it is that of a partition, on average.

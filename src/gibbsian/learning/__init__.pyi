@@ -6,7 +6,6 @@ from gibbsian.learning.base import (
     as_learner as as_learner,
 )
 from gibbsian.learning.averaging import PolyakMean as PolyakMean
-from gibbsian.learning.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learning.em import EM as EM
 from gibbsian.learning.graphical_lasso import GraphicalLasso as GraphicalLasso
 from gibbsian.learning.hidden import break_symmetry as break_symmetry
@@ -15,7 +14,13 @@ from gibbsian.learning.mean_field import (
     warm_start as warm_start,
 )
 from gibbsian.learning.minibatch import Minibatch as Minibatch
-from gibbsian.learning.moment_matching import MomentMatching as MomentMatching
+from gibbsian.learning.moment_matching import (
+    CD as CD,
+    PCD as PCD,
+    SMCI as SMCI,
+    MomentMatching as MomentMatching,
+    SpatialPCD as SpatialPCD,
+)
 from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
@@ -41,10 +46,6 @@ from gibbsian.learning.span.learner import (
     SpanHidden as SpanHidden,
     SpanL1 as SpanL1,
     SpanNewton as SpanNewton,
-)
-from gibbsian.learning.spatial import (
-    SMCI as SMCI,
-    SpatialPCD as SpatialPCD,
 )
 from gibbsian.learning.stacking import Stacking as Stacking
 from gibbsian.learning.stages import Annealed as Annealed, Restarts as Restarts

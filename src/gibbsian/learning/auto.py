@@ -20,7 +20,7 @@ from gibbsian.learning.around import Around
 from gibbsian.learning.base import Fit, Learner, OldFit, as_learner, name_of
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.completing import are_few, never_shown
-from gibbsian.learning.noisy_steps import from_independent
+from gibbsian.learning.moment_matching import from_independent
 from gibbsian.learning.optimizers import Converged, Failed, Running, StepInfo
 from gibbsian.learning.run import outcome_of
 from gibbsian.learning.stages import continuing

@@ -20,6 +20,16 @@ from gibbsian.registry import Registry
 from gibbsian.rng import Key
 from gibbsian.settings import settings_of
 
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Rebuilt(Generic[Part]):
+    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out."""
+
+    value: Part
+
+
 LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
 
 State = TypeVar("State")

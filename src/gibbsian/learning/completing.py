@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,14 +12,13 @@ from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Rebuilt
-from gibbsian.expectations.clamped import mean_statistics
-from gibbsian.expectations.clamped_chains import ClampedChains
-from gibbsian.expectations.there import where_rows_are
+from gibbsian.expectations import PersistentChains
+from gibbsian.expectations.per_call import completed_rows
+from gibbsian.expectations.rows import MaskedRows
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.learning.objectives.base import Scores
 from gibbsian.models import Model
+from gibbsian.rng import Key
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
 MOST_COMPLETIONS = 2**18
@@ -114,32 +113,6 @@ def all_completions(data: Dataset) -> Any:
     return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
 
 
-class CompletedState(NamedTuple):
-    """All completions of the rows, and the rows as they were completed last."""
-
-    completions: Rebuilt[Any]
-    rows: Rebuilt[Dataset]
-
-
-class CompletedRows:
-    """The clamped phase over all completions of the rows, which it also hands out: see `Expectation`."""
-
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> CompletedState:
-        """List the completions."""
-        listed = all_completions(data)
-        return CompletedState(Rebuilt(listed), Rebuilt(listed.under(model)))
-
-    def __call__(self, model: Model, state: CompletedState) -> tuple[Estimate, CompletedState]:
-        """Return the expected statistics given the present cells."""
-        rows = state.completions.value.under(model)
-        mean = mean_statistics(model, rows)
-        return Estimate(mean), state._replace(rows=Rebuilt(rows))
-
-    def completions(self, data: Dataset, state: CompletedState) -> Dataset:
-        """Return the rows as they were completed last."""
-        return state.rows.value
-
-
 def _rows_like(data: Dataset, states: States, weights: Floats) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
@@ -178,22 +151,23 @@ def require_shown(data: Rows) -> None:
     )
 
 
-def completed(model: Model, data: Dataset, rng: np.random.Generator) -> Dataset:
+def completed(model: Model[Any], data: Dataset, key: Key) -> Dataset:
     """Complete the rows once: in all ways with their probabilities, or by chains that start afresh."""
     if are_few(data, MOST_AT_ONCE):
         return AllCompletions.of(data).under(model)
-    chains = ClampedChains()
-    return chains.completions(data, chains.advance(model, chains.init(model, data, rng)))
+    chains = PersistentChains(copies=1).bind(model, MaskedRows.of(model.family, data), None)
+    _, state = chains.advance(model.theta, chains.init(model.theta, key))
+    return completed_rows(data, chains.samples(state))
 
 
-def as_completing(completions: str | ClampedChains | None, data: Dataset) -> ClampedChains | None:
+def as_completing(completions: str | PersistentChains | None, data: Rows) -> PersistentChains | None:
     """Settle how rows are completed: None lists all completions, chains draw some."""
     require_shown(data)
-    if isinstance(completions, ClampedChains):
-        return where_rows_are(completions, data)
+    if isinstance(completions, PersistentChains):
+        return completions
     if completions not in (None, "exact", "chains"):
         raise ArgumentError(
-            "must be None, 'exact', 'chains' or clamped chains", argument="completions", value=completions
+            "must be None, 'exact', 'chains' or `PersistentChains`", argument="completions", value=completions
         )
     exact = are_few(data) if completions is None else completions == "exact"
-    return None if exact else where_rows_are(ClampedChains(), data)
+    return None if exact else PersistentChains()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Minibatches, Rows
 from gibbsian.errors import ArgumentError, CodingError, DataError, TooExpensiveError
-from gibbsian.expectations.clamped import present_means, shrunk_means
+from gibbsian.expectations import PersistentChains, Sampled
+from gibbsian.expectations.imputation import present_means, shrunk_means
+from gibbsian.expectations.per_call import bind_expectation, completed_rows
+from gibbsian.expectations.sources import ChainsState
 from gibbsian.learning.averaging import PATIENCE, PolyakMean
 from gibbsian.learning.base import Fit
 from gibbsian.learning.completing import (
@@ -33,7 +36,6 @@ from gibbsian.learning.completing import (
 from gibbsian.learning.gradients import (
     CompletedObjective,
     GradientEstimator,
-    Imputer,
     ObjectiveGradient,
     SampledCompletions,
 )
@@ -60,15 +62,12 @@ from gibbsian.models.differences import differences
 from gibbsian.rng import Key
 from gibbsian.settings import declared, flag, free, positional, whole
 
-if TYPE_CHECKING:
-    from gibbsian.expectations.clamped_chains import ClampedChains
-
 M = TypeVar("M")
 S = TypeVar("S")
 
 COMPLETIONS = (
     "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
-    "clamped Gibbs chains (or `ClampedChains` with its own settings); None is exact where there are few ways, else "
+    "clamped Gibbs chains (or `PersistentChains` with its own settings); None is exact where there are few ways, else "
     "chains."
 )
 OPTIMIZER = (
@@ -392,7 +391,7 @@ class GradientLearner(WithPrior):
         return self.objective.in_closed_form() is not None
 
     @property
-    def imputation(self) -> str | ClampedChains | None:
+    def imputation(self) -> str | PersistentChains | None:
         """How the missing cells of all rows are completed."""
         return None
 
@@ -425,11 +424,17 @@ class GradientLearner(WithPrior):
         return MinimisationFit(problem, start, lambda theta: theta, model.replace)
 
     def _sampled(
-        self, objective: Objective[DiscreteFamily], model: Model[DiscreteFamily], data: Dataset, chains: Imputer[S]
-    ) -> Descent[object, S]:
+        self,
+        objective: Objective[DiscreteFamily],
+        model: Model[DiscreteFamily],
+        data: Dataset,
+        chains: PersistentChains,
+    ) -> Descent[object, ChainsState]:
         """Return steps along gradients over completions that chains draw."""
-        drawn = chains.advance(model, chains.init(model, data, np.random.default_rng(0)))
-        problem, start = self._minimisation(objective, model, data, lambda _: chains.completions(data, drawn))
+        bound = bind_expectation(Sampled(chains), model, data)
+        _, drawn = bound(model.theta, bound.init(model.theta, Key.of(0)))
+        rows = completed_rows(data, bound.samples(drawn, 0))
+        problem, start = self._minimisation(objective, model, data, lambda _: rows)
         preconditioner, l1 = problem.preconditioner, bool(problem.l1.any())
         optimizer = as_optimizer(OF_COMPLETIONS if preconditioner is None else PRECONDITIONED)
         if isinstance(self.optimizer, GradientStep):
@@ -437,7 +442,7 @@ class GradientLearner(WithPrior):
         return Descent(
             model.replace(start),
             data,
-            SampledCompletions(objective, model, data, chains),
+            SampledCompletions(objective, model, data, bound, chains.n_copies),
             optimizer,
             partial(self._penalties, model, data),
             self._coordinates(model, l1),
@@ -538,10 +543,10 @@ class GradientLearner(WithPrior):
 class CompletingLearner(GradientLearner):
     """A learner whose objective needs complete rows."""
 
-    completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
+    completions: str | PersistentChains | None = free(None, COMPLETIONS, doc="str, PersistentChains or None")
 
     @property
-    def imputation(self) -> str | ClampedChains | None:
+    def imputation(self) -> str | PersistentChains | None:
         """How the missing cells of all rows are completed."""
         return self.completions
 

@@ -20,8 +20,7 @@ from gibbsian.backends.classes import ClassSums
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import CLAMPED, Expectation, as_clamped
-from gibbsian.expectations.there import where_rows_are
+from gibbsian.expectations import Expectation, as_expectation
 from gibbsian.inference import plan_exact
 from gibbsian.learning.base import LEARNERS, Fit, has_classes
 from gibbsian.learning.objectives import Equations, Likelihood
@@ -29,6 +28,7 @@ from gibbsian.learning.optimizers import LBFGS, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.learning.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.learning.optimizers.lbfgs import LBFGSState
+from gibbsian.learning.phases import bind_clamped
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Mixture, Model, keeps
 from gibbsian.models.mixtures.base import Frame, MixtureFamily
@@ -267,7 +267,7 @@ class EM(WithPrior):
     # What is lowered, by way of the free energy.
     objective: ClassVar[Likelihood] = Likelihood()
 
-    clamped: Expectation | str | None = positional(
+    clamped: Expectation[object] | str | None = positional(
         kw_only=False, default=free(None, CLAMPED_HELP, doc="Expectation, str or None")
     )
     m_steps: int = whole(3, "Quasi-Newton steps in each M-step.", least=1)
@@ -294,8 +294,8 @@ class EM(WithPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.clamped, str):
-            self._settle(clamped=CLAMPED.create(self.clamped))
+        if self.clamped is not None:
+            self._settle(clamped=as_expectation(self.clamped, "clamped"))
 
     def bind(self, model: Model[Family], data: Dataset) -> Fit[MachineState] | Fit[MixtureState]:
         """Bind both steps to the rows."""
@@ -377,13 +377,14 @@ class MachineSteps(EMSteps[Floats, MachinePosterior, MachineMemory]):
 
     def __init__(self, learner: EM, start: Model[Family], data: Dataset):
         self.learner, self.data, self.family = learner, data, start.family
-        self.clamped = where_rows_are(as_clamped(learner.clamped, start, data), data)
+        assert keeps(start.family, ExponentialFamily)
+        self.clamped = bind_clamped(learner.clamped, Model(start.family, start.theta), data)
         self.engine = plan_exact(start.family, max_seconds=learner.max_seconds)
         self.l1, self.smooth = learner._l1_of(start, data), learner._smooth_of(start, data)
 
     def start(self, key: Key, theta: Floats) -> MachineState:
         """Take both expectations at the start."""
-        clamped = self.clamped.init(Model(self.family, theta), self.data, key.generator())
+        clamped = self.clamped.init(theta, key)
         zeros, nothing = np.zeros_like(theta), np.empty((0, theta.size))
         memory = MachineMemory(nothing, nothing, 0)
         before = Expected(float("nan"), zeros, MachinePosterior(zeros, float("nan"), zeros, zeros, 0, clamped))
@@ -392,7 +393,7 @@ class MachineSteps(EMSteps[Floats, MachinePosterior, MachineMemory]):
     def e_step(self, theta: Floats, before: MachineExpected, memory: MachineMemory) -> MachineExpected:
         """Take the free phase and the clamped one, which goes on from where it was; average what is sampled."""
         last, answers = before.posterior, self.engine.at(theta)
-        estimate, clamped = self.clamped(Model(self.family, theta), last.clamped)
+        estimate, clamped = self.clamped(theta, last.clamped)
         weight = FORGETTING / (FORGETTING + last.n) if estimate.monte_carlo_error.any() else 1.0
         gap = (1 - weight) * last.gap + weight * (answers.moments - estimate.value)
         variance = (1 - weight) ** 2 * last.variance + weight**2 * estimate.monte_carlo_error**2

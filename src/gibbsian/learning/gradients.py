@@ -16,6 +16,8 @@ import numpy as np
 
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
+from gibbsian.expectations import BoundExpectation
+from gibbsian.expectations.per_call import completed_rows
 from gibbsian.learning.completing import Completed, completed
 from gibbsian.learning.objectives import Function, Objective
 from gibbsian.learning.optimizers import OptimizerState
@@ -60,29 +62,12 @@ class ObjectiveGradient:
     def __call__(self, theta: Floats, state: None, rows: Dataset, key: Key) -> tuple[Gradient, None]:
         """Return the gradient over a minibatch."""
         if rows.has_missing and not self.objective.takes_missing:
-            rows = completed(self.model.replace(theta), rows, key.generator())
+            rows = completed(self.model.replace(theta), rows, key)
         value, gradient = self.objective.sampled(self.model, rows)(theta)
         return Gradient(gradient, value), None
 
     def carry(self, theta: Floats, state: None, key: Key) -> None:
         """Return no state."""
-
-
-class Imputer(Protocol[S]):
-    """What completes rows some times over, under a model that may change: clamped chains."""
-
-    @property
-    def copies(self) -> int:
-        """How many times over."""
-
-    def init(self, model: Model[DiscreteFamily], data: Dataset, rng: np.random.Generator) -> S:
-        """Start the chains."""
-
-    def advance(self, model: Model[DiscreteFamily], state: S) -> S:
-        """Run the chains on."""
-
-    def completions(self, data: Dataset, state: S, copy: int = 0) -> Dataset:
-        """Return the rows as one copy completes them now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,16 +77,17 @@ class SampledCompletions(Generic[S]):
     objective: Objective[DiscreteFamily]
     model: Model[DiscreteFamily]
     data: Dataset
-    chains: Imputer[S]
+    chains: BoundExpectation[S]
+    n_copies: int
 
     def init(self, theta: Floats, key: Key) -> S:
         """Start the chains."""
-        return self.chains.init(self.model.replace(theta), self.data, key.generator())
+        return self.chains.init(theta, key)
 
     def __call__(self, theta: Floats, state: S, rows: Dataset, key: Key) -> tuple[Gradient, S]:
         """Run the chains on, and average over the copies of the data."""
-        state = self.chains.advance(self.model.replace(theta), state)
-        copies = (self.chains.completions(rows, state, copy) for copy in range(self.chains.copies))
+        _, state = self.chains(theta, state)
+        copies = (completed_rows(rows, self.chains.samples(state, copy)) for copy in range(self.n_copies))
         values, gradients = zip(*(self.objective.bind(self.model, each)(theta) for each in copies), strict=True)
         stderr = np.std(gradients, axis=0, ddof=1) / np.sqrt(len(gradients))
         return Gradient(np.mean(gradients, axis=0), float(np.mean(values)), stderr), state

@@ -17,30 +17,30 @@ from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import PersistentChains
-from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
+from gibbsian.expectations import Expectation, PersistentChains, Sampled, as_expectation
 from gibbsian.expectations.compiled_regions import compiled_plan
+from gibbsian.expectations.imputation import present_means, shrunk_means
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
 from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.descend import Minimisation
-from gibbsian.learning.hidden import begun_phase
+from gibbsian.learning.moment_matching import from_independent
 from gibbsian.learning.named import MPLE
-from gibbsian.learning.noisy_steps import from_independent
 from gibbsian.learning.objectives import Equations, Likelihood
 from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND
 from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.learning.optimizers.base import largest, subgradient
+from gibbsian.learning.phases import bind_phases
 from gibbsian.learning.preconditioners import preconditioning
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.learning.run import run
 from gibbsian.learning.trained import mixed_states
 from gibbsian.models import Model
 from gibbsian.models.conditionals.base import STATES_AT_ONCE
-from gibbsian.old_sampling import ChainState, Sampler, as_sampler
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
+from gibbsian.sampling import Chains, Transition, kernel_for
 from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
@@ -77,11 +77,11 @@ class RoundState(NamedTuple):
     """
 
     theta: Floats
-    chains: ChainState
+    chains: Chains
     posterior: Any
     deviations: Floats
     before: Floats
-    chains_before: ChainState
+    chains_before: Chains
     mismatch: float
     trusted: float
     n_draws: int
@@ -214,15 +214,15 @@ class MonteCarloLikelihood(WithPrior):
     )
     n_chains: int = whole(200, "Number of chains; their spread gives the Monte Carlo error.", least=4)
     max_draws: int = whole(2**20, "Most draws of one round, which are kept in memory.", least=1)
-    sampler: str | Sampler = free(
-        "gibbs", "Scan order: 'gibbs', 'random-scan' or 'chromatic', or a sampler.", doc="str or Sampler"
+    sampler: str | Transition = free(
+        "gibbs", "Scan order: 'gibbs', 'random-scan' or 'chromatic', or a transition.", doc="str or Transition"
     )
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.clamped, str):
-            self._settle(clamped=CLAMPED.create(self.clamped))
+        if self.clamped is not None:
+            self._settle(clamped=as_expectation(self.clamped, "clamped"))
 
     def bind(self, model: Model[Any], data: Dataset) -> MonteCarloFit:
         """Bind the data's statistics, or their clamped phase, and what the walks need."""
@@ -264,18 +264,17 @@ class MonteCarloFit(Fit[RoundState]):
 
     def __init__(self, learner: MonteCarloLikelihood, model: Model[Any], data: Any):
         self.learner, self.start, self.data = learner, model, data
-        self.phases = PersistentChains(n_chains=learner.n_chains, sampler=learner.sampler)
+        chains = Sampled(PersistentChains(n_chains=learner.n_chains, sampler=learner.sampler))
+        self.phases = bind_phases(model, data, chains, learner.clamped)
+        self.kernel = kernel_for(model.family, learner.sampler)
         self.smooth, self.data_error = learner._smooth_of(model, data), moment_errors(model, data)
         self.walk = self._walk()
         self.group = -(-learner.n_chains // MOST_GROUPS)  # chains of a group
-        rng = np.random.default_rng(0)
-        self.clamped, self.posterior, self.rows = begun_phase(learner.clamped, self.phases, model, data, rng)
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[RoundState, StepInfo]:
         """Begin at pseudolikelihood or at independent columns, or at given parameters with chains spread over them."""
-        rng = key.fold("chains").generator()
-        chains, size = self.phases.start(self.start, self.rows, rng), self.start.theta.size
-        posterior = self.posterior if self.posterior is None else self.clamped.init(self.start, self.data, rng)
+        posterior, (chains, _, _) = self.phases.init(self.start.theta, key)
+        size = self.start.theta.size
         few = min(self.data.total_weight / self.learner.precision**2 / FIRST_SHARE, MAX_FIRST_DRAWS)
         n_draws = self.n_draws(max(few, 2.0 * size))
         begin = self._begin(chains, n_draws) if theta is None else theta
@@ -305,7 +304,7 @@ class MonteCarloFit(Fit[RoundState]):
             states = mixed_states(model, self.learner.n_chains, now.key.fold("states").generator())
             chains = now.chains if states is None else now.chains._replace(states=states)
             now = now._replace(chains=chains, chains_before=chains, spread=False)
-        data, posterior = self.clamped(model, now.posterior)
+        data, posterior = self.phases.clamped(now.theta, now.posterior)
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self.draw(model, now.chains, now.n_draws, now.thin, burn_in)
 
@@ -360,7 +359,7 @@ class MonteCarloFit(Fit[RoundState]):
         n_chains = self.learner.n_chains
         return max(1, int(min(np.ceil(n_samples / n_chains), self.learner.max_draws // n_chains)))
 
-    def draw(self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int) -> tuple[Draws, ChainState]:
+    def draw(self, model: Model, chains: Chains, n_draws: int, thin: int, burn_in: int) -> tuple[Draws, Chains]:
         """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
         n_chains, n = chains.states.shape
         require_memory(
@@ -369,14 +368,13 @@ class MonteCarloFit(Fit[RoundState]):
             "lower `max_draws`",
         )
         kept = np.empty((n_chains, n_draws, n), chains.states.dtype)
-        moves = as_sampler(self.learner.sampler)
         for t in range(n_draws):
-            chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
+            chains, _ = self.kernel.step(model.theta, chains, thin + (burn_in if t == 0 else 0))
             kept[:, t] = chains.states
         groups = kept[: n_chains // self.group * self.group].reshape(-1, self.group * n_draws, n)
         return Draws.of(model, groups), chains
 
-    def _begin(self, chains: ChainState, n_draws: int) -> Floats:
+    def _begin(self, chains: Chains, n_draws: int) -> Floats:
         """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
 
         The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
@@ -388,7 +386,7 @@ class MonteCarloFit(Fit[RoundState]):
             return apart
         quick = MPLE(l1=learner.l1, l2=learner.l2, log_prior=learner.log_prior)
         related = run(quick, model, self.data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
-        statistics = self.clamped(model, None)[0].value
+        statistics = self.phases.clamped(model.theta, ())[0].value
 
         def mismatch(theta: Floats) -> float:
             draws, _ = self.draw(model.replace(theta), chains, n_draws, 1, BURN_IN)

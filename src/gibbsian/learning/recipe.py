@@ -27,8 +27,8 @@ LOG_PRIOR = (
     "log-prior and its gradient."
 )
 CLAMPED_HELP = (
-    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation "
-    "with its own settings; None is exact where that is quick, else chains."
+    "How missing cells and hidden units are summed out: 'exact', 'pcd' (chains), 'smci-pcd', 'mean-field' or an "
+    "expectation with its own settings; None is exact where that is quick, else chains."
 )
 PENALTY = Setting("Strength of a penalty.", "number", low=0)
 

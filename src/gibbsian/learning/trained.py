@@ -12,14 +12,14 @@ from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations import Exact, MonteCarlo, TemperedMonteCarlo
-from gibbsian.expectations.chains import MonteCarloState
+from gibbsian.expectations import Exact, MixingCheck, PersistentChains, Sampled, TemperedReplicas
+from gibbsian.expectations.sources import ChainsState
 from gibbsian.inference import predict_cost
 from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.models import Model
 from gibbsian.models.base import ClosedForm, keeps
-from gibbsian.old_sampling import as_sampler, variable_path
-from gibbsian.old_sampling.bridges import TemperedColumns
+from gibbsian.rng import Key
+from gibbsian.sampling import ReplicaLadder, kernel_for, variable_path
 from gibbsian.startup import ndtr, ndtri, pdtrc
 
 # A moment further from the data than this many standard errors is looked at; of many some are, by chance.
@@ -282,11 +282,11 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
     if keeps(model.family, ClosedForm):
         return Estimate(model.family.expected_statistics(model.theta))
     try:
-        return Exact(max_seconds=EXACT_SECONDS)(model)[0]
+        return Exact(max_seconds=EXACT_SECONDS).bind(model)(model.theta, ())[0]
     except TooExpensiveError:
         sweeps = int(np.clip(GIBBS_UPDATES / (N_CHAINS * model.n_variables), 20, 500))
-    expectation = MonteCarlo(n_chains=N_CHAINS, n_steps=sweeps, burn_in=2 * sweeps, warn=False)
-    estimate = expectation(model, _spread_out(model, rng, rows))[0]
+    chains = PersistentChains(n_chains=N_CHAINS, n_draws=sweeps, burn_in=2 * sweeps, mixing=MixingCheck(warn=False))
+    estimate = Sampled(chains).bind(model)(model.theta, _spread_out(model, rng, rows))[0]
     if not estimate.parts["r_hat"] > MAX_R_HAT:  # not a number where no chain moves from the state of all
         return estimate
     tempered = _tempered(model, rng)
@@ -302,39 +302,39 @@ def is_quick(model: Model) -> bool:
     return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model.family).seconds <= QUICK_SECONDS
 
 
-def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:
+def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> ChainsState:
     """Start chains at random states, at all lowest and all highest values, at modes of the model, and at rows."""
-    sampler = as_sampler("gibbs")
-    chains = sampler.init(model, N_CHAINS, rng)
+    kernel = kernel_for(model.family)
+    chains = kernel.init(N_CHAINS, Key.of(rng))
     states = chains.states.copy()
     parts = np.array_split(np.arange(N_CHAINS), 4 if rows is None else 5)
     states[parts[1][::2]], states[parts[1][1::2]] = states.min(axis=0), states.max(axis=0)
-    cold, _ = sampler.step(model.at(1.0 / COLD), chains, COLD_SWEEPS)
+    cold, _ = kernel.step(model.at(1.0 / COLD).theta, chains, COLD_SWEEPS)
     states[parts[2]] = cold.states[parts[2]]
     if rows is not None:
         states[parts[4]] = rows.sample(len(parts[4]), rng).rows()[0]
-    return MonteCarloState(chains._replace(states=states), fresh=True)
+    return ChainsState(chains._replace(states=states), None, True)
 
 
 def _tempered(model: Model, rng: np.random.Generator) -> Estimate | None:
     """Return the moments by tempered chains from random and from cold states; None where these do not agree."""
     if model.n_variables > MAX_TEMPERED_COLUMNS:
         return None
-    columns = TemperedMonteCarlo(warn=False)
-    n_steps = int(np.clip(TEMPERED_UPDATES / (columns.n_chains * 100.0 * model.n_variables), 100, columns.n_steps))
-    columns = replace(columns, n_steps=n_steps)
+    ladder = TemperedReplicas(mixing=MixingCheck(warn=False))
+    n_draws = int(np.clip(TEMPERED_UPDATES / (ladder.n_chains * 100.0 * model.n_variables), 100, ladder.n_draws))
+    bound = Sampled(replace(ladder, n_draws=n_draws)).bind(model)
     try:
-        estimate = columns(model, columns.init(model, None, rng))[0]
+        estimate, _ = bound(model.theta, bound.init(model.theta, Key.of(rng)))
     except (ArgumentError, TooExpensiveError):  # a model that has no path from independent columns
         return None
-    settled = not estimate.parts["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.parts["trouble"]
+    settled = not estimate.parts["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.parts["warning"]
     return estimate if settled else None
 
 
 def mixed_states(model: Model, n_states: int, rng: np.random.Generator) -> np.ndarray | None:
     """Return states of a model by tempered chains; None where it has no path from independent columns."""
     try:
-        columns = TemperedColumns.settled(variable_path(model), rng)
-        return columns.run(TEMPERED_ROUNDS, n_states).states
+        ladder = ReplicaLadder.settled(variable_path(model), Key.of(rng))
+        return ladder.run(TEMPERED_ROUNDS, n_states)[1].states
     except (ArgumentError, TooExpensiveError):
         return None

@@ -418,9 +418,7 @@ class LayerWalk(Walk):
             log_uniforms = uniform_logs(key, len(numbers), n_gaps, n_chains)
             ratios = Ratios(np.empty((n_gaps, len(numbers), n_chains)), np.empty((n_gaps, len(numbers), n_chains)))
             for t, number in enumerate(numbers):
-                moved = map_ordered(
-                    lambda rung: self._sweeps(*rung, n_sweeps), zip(rungs, betas.tolist(), strict=True)
-                )
+                moved = map_ordered(lambda rung: self._sweeps(*rung, n_sweeps), zip(rungs, betas.tolist(), strict=True))
                 rungs = list(moved)
                 for k, (low, high) in enumerate(pairwise(betas.tolist())):
                     ratios.up[k, t] = self.growth(rungs[k], low, high)

@@ -13,8 +13,7 @@ import numpy as np
 
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
-from gibbsian.expectations.base import Rebuilt
-from gibbsian.learning.base import Learner
+from gibbsian.learning.base import Learner, Rebuilt
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.optimizers import Outcome, StepInfo
 from gibbsian.learning.result import Trace

@@ -21,7 +21,7 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators import BoltzmannMachine
-from gibbsian.expectations.clamped import mean_statistics
+from gibbsian.expectations.imputation import mean_statistics
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learning import Learner
 from gibbsian.learning.objectives import Function

@@ -8,7 +8,7 @@ from gibbsian import Variables
 from gibbsian.backends.device import on_device
 from gibbsian.rng import Key
 from gibbsian.sampling import Annealing, ReplicaLadder, anneal, variable_path
-from systems import BINARY, exact_law, random_model
+from systems import BINARY, exact_law, products_of_order, random_model
 
 torch = pytest.importorskip("torch")
 annealing = pytest.importorskip("gibbsian.backends.torch.annealing")

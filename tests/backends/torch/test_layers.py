@@ -16,8 +16,9 @@ from gibbsian.learning.optimizers import Decay
 from gibbsian.learning.run import StopRun
 from gibbsian.models.layers.units import codes_of
 from gibbsian.rng import Key
-from gibbsian.sampling import Annealing, BlockGibbs, layer_path
-from gibbsian.sampling.bridges import TemperedColumns
+from gibbsian.sampling import Annealing, ReplicaLadder, layer_path
+from gibbsian.sampling.layer_paths import LayerWalk, RowStreams
+from gibbsian.sampling.layers import visible_chains
 from gibbsian.storage import Checkpoint
 from layered_systems import (
     PAIRS,

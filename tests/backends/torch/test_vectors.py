@@ -8,7 +8,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.device import Device, on_device
-from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations.imputation import present_means
 from gibbsian.learning.objectives.centring import LinearMap, pair_centring
 from gibbsian.learning.optimizers import LBFGS
 

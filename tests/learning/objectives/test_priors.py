@@ -131,7 +131,7 @@ def test_a_function_of_theta_serves_every_learner(votes):
         return -50.0 * float(theta @ spread @ theta), -100.0 * spread @ theta
 
     learners = [as_learner("mle", log_prior=log_prior), EM(log_prior=log_prior),
-                MomentMatching("exact", "anderson", log_prior=log_prior)]  # fmt: skip
+                MomentMatching("exact", optimizer="anderson", log_prior=log_prior)]  # fmt: skip
     fits = [run(learner, model, votes, np.random.default_rng(0), tol=1e-8, max_iter=3000).model for learner in learners]
     for fitted in fits:
         gradient = value_and_gradient(Likelihood(), fitted, votes)[1] - log_prior(fitted.theta)[1] / votes.total_weight

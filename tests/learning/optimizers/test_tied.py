@@ -14,7 +14,9 @@ def test_tied_moments_are_the_maximum_over_the_shared_values(rng):
     data = sampled_data(random_model(gb.graphs.grid(2, 3), rng), 200, rng)
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.grid(2, 3)))
     groups = np.where(model.penalised, 1, 0)
-    tied = run(MomentMatching("exact", Tied(Ascent(0.2), groups)), model, data, rng, max_iter=300, tol=0.0).model
+    tied = run(
+        MomentMatching("exact", optimizer=Tied(Ascent(0.2), groups)), model, data, rng, max_iter=300, tol=0.0
+    ).model
     function = Likelihood().bind(model, data)
     best = minimize(lambda shared: function(shared[groups])[0], np.zeros(2), tol=1e-12)
     np.testing.assert_allclose(tied.theta, best.x[groups], atol=1e-6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
-from gibbsian.expectations.clamped import EXACT_CLAMPED
+from gibbsian.expectations import Exact
 from gibbsian.inference.completions import value_indicators
 from gibbsian.learning.objectives.base import OBJECTIVES, Function, Objective
 from gibbsian.learning.objectives.conditionals import ConditionalsObjective
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import ExponentialFamily, Family, Model
 from gibbsian.models.conditionals import Loss
 from gibbsian.settings import check, declared, free, number, positional
 
@@ -67,13 +67,11 @@ class ConditionalLikelihood(Objective[Family]):
 
     def _over(self, model: Model[Family], data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
-        clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
-        unseen = data.hide(target_places(self.targets, data))
-        with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
+        unseen, exact = data.hide(target_places(self.targets, data)), Exact(self.max_seconds)
+        with_y, without_y = (exact.bind(cast("Model[ExponentialFamily]", model), rows) for rows in (data, unseen))
 
         def function(theta: Floats) -> tuple[float, Floats]:
-            current = model.replace(theta)
-            (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
+            (with_all, _), (free_y, _) = with_y(theta, ()), without_y(theta, ())
             below, above = (float(each.parts["log_partition"]) for each in (with_all, free_y))
             return above - below, free_y.value - with_all.value
 

@@ -19,7 +19,7 @@ from gibbsian.arrays import Floats, Mask
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.clamped import mean_statistics
+from gibbsian.expectations.imputation import mean_statistics
 from gibbsian.learning.objectives.base import Function, Objective, Scores
 from gibbsian.learning.preconditioners import Preconditioner, frequencies, preconditioning
 from gibbsian.models.base import DiscreteFamily, Model

@@ -11,7 +11,8 @@ from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_statistics
+from gibbsian.expectations import Exact
+from gibbsian.expectations.imputation import mean_statistics
 from gibbsian.inference import Engine, plan_exact
 from gibbsian.inference.posterior import OneByOne
 from gibbsian.learning.objectives.base import OBJECTIVES, Function, Objective, Scores
@@ -75,18 +76,17 @@ class Likelihood(Objective[ExponentialFamily]):
 
     def _linear(self, model: Model[ExponentialFamily], data: Dataset) -> Function:
         """Return the mean log-weight of complete rows, whose statistics are summed once."""
-        statistics = data.mean(lambda part: ClampedRows.of(model, part).constant)
+        statistics = mean_statistics(model, data)
         return lambda theta: (float(theta @ statistics), statistics)
 
     def _evidence(self, model: Model[ExponentialFamily], data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
-        clamped = EXACT_CLAMPED.of(model.family)(max_seconds=self.max_seconds)
         if keeps(model.family, Layered):  # hidden layers are no columns
             data = without_hidden(data, data.n_variables - (model.n_variables - model.n_hidden))
-        rows = clamped.init(model, data, np.random.default_rng())
+        bound = Exact(self.max_seconds).bind(model, data)
 
         def evidence(theta: Floats) -> tuple[float, Floats]:
-            found, _ = clamped(model.replace(theta), rows)
+            found, _ = bound(theta, ())
             return float(found.parts["log_partition"]), found.value
 
         return evidence
