@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.learning import ObjectiveLearner, run
+from gibbsian.learning import Descend, run
 from gibbsian.learning.objectives import OBJECTIVES, ConditionalsObjective, Pseudolikelihood
 from gibbsian.models.conditionals import WeightedRows
 from timing import asked, interleaved
@@ -86,7 +86,7 @@ def dense_fit(n: int, n_rows: int) -> None:
     rng = np.random.default_rng(0)
     data = gb.Dataset.read(correlated(n_rows, n, rng))
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(n)))
-    learner = ObjectiveLearner(Pseudolikelihood())
+    learner = Descend(Pseudolikelihood())
     steps = []
 
     def fit() -> None:

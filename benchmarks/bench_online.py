@@ -20,7 +20,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.learning.online import Online
+from gibbsian.learning import Online
 
 N_COLUMNS = 50
 STEPS = 2000
@@ -94,8 +94,7 @@ def learn(path: Path) -> None:
     model = gb.Model.zeros(gb.PairwiseFamily(graph, stream.variables))
     learner = Online(batch_size=max(1, stream.n_rows // STEPS))
     rng = np.random.default_rng(0)
-    steps = learner.steps(stream)
-    result = gb.learning.run(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
+    result = gb.learning.run(learner, model, stream, rng, max_iter=1)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     spins, _ = result.model.family.recode(result.model.theta, gb.Variables.spins)
     truth = np.zeros(graph.n_edges)

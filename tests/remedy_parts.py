@@ -769,13 +769,6 @@ LEARNED = [
         says="`l2=1`",
     ),
     Row(
-        "a prior that a learner does not know",
-        lambda **how: gb.learning.LEARNERS.create("mcl", **how),
-        {"log_prior": "cauchy:2.5"},
-        ({"log_prior": OUT, "l2": 0.1},),
-        "`l2`",
-    ),
-    Row(
         "parameters that ran away, perhaps",
         fit,
         {"rows": MAJORITY_HOLE, "learner": "mple", "max_iter": 2000, "l2": 0.0},
@@ -824,15 +817,6 @@ LEARNED = [
         {"learner": Later(lambda: gb.learning.LEARNERS.create("minibatch"))},
         (),
         "`learner='stacking'`",
-    ),
-    *(
-        Row(
-            f"newton without a Hessian: {name}",
-            lambda name=name, **how: fit(learner=gb.learning.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
-            {"optimizer": "newton"},
-            says="`optimizer='lbfgs'`",
-        )
-        for name in ("rise", "mcl")
     ),
     Row(
         "a column that no row shows",
@@ -1964,7 +1948,7 @@ FAMILIES = [
             np.random.default_rng(0).normal(size=(6, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
         ),
         {
-            "learner": gb.learning.ObjectiveLearner(
+            "learner": gb.learning.Descend(
                 gb.learning.objectives.Likelihood(), optimizer=gb.learning.optimizers.Ascent(5.0)
             )
         },

@@ -434,14 +434,6 @@ FITS = [
     Row("screening of a Potts machine", potts, {"learner": Later(lambda: learner("rise")), "l2": 0.0}),
     Row("a learner of other models", potts, {"learner": "rise"}, ({"learner": "mple"},), "use one of auto"),
     Row(
-        "newton with l1",
-        fit,
-        {"learner": Later(lambda: learner("mle", optimizer="newton", l1=0.1))},
-        ({"learner": Later(lambda: learner("mle", optimizer="lbfgs", l1=0.1))},),
-        "optimizer='lbfgs'",
-        but=("optimizer",),
-    ),
-    Row(
         "a learner object and a penalty",
         fit,
         {"learner": Later(lambda: learner("mle")), "l2": 0.1},

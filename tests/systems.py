@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,11 +45,13 @@ def products_on(graph: gb.Graph, variables: Any = SPINS) -> gb.ProductsFamily:
 def functions_on(graph: gb.Graph, variables: Any = SPINS) -> gb.FullSpanFamily:
     """Return the functions of the full span on the cliques of a graph."""
     family = gb.FullSpanFamily.uniform(as_variables(variables, graph.n_nodes))
-    functions = np.arange(family.basis.size)
-    supports = family.basis.supports(functions)
-    return family.append(
-        np.concatenate([[y for y in functions if supports[y] == scope] for scope in cliques_of(graph)])
-    )
+    sizes, strides = family.variables.sizes, family.basis.strides.tolist()
+    functions = [
+        sum(value * strides[i] for value, i in zip(values, scope, strict=True))
+        for scope in cliques_of(graph)
+        for values in itertools.product(*(range(1, sizes[i]) for i in scope))
+    ]
+    return family.append(np.array(functions))
 
 
 def every_function(variables: Variables, hidden: tuple[int, ...] = ()) -> gb.FullSpanFamily:

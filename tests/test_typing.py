@@ -23,7 +23,7 @@ LINES = (
     ("reveal_type(machine.result_)", '"gibbsian.learning.result.FitResult"'),
     ("reveal_type(plots.couplings(machine))", '"matplotlib.axes._axes.Axes"'),
     ("reveal_type(gibbsian.VonMisesFisherMixture(3).weights_)", '"numpy.ndarray['),
-    ('MomentMatching("exact", "newton")', ""),
+    ('MomentMatching("exact", "anderson")', ""),
     ("gibbsian.BoltzmannMachine(l3=1)", 'Unexpected keyword argument "l3"'),
     ('gibbsian.BoltzmannMachine(tol="small")', '"str"; expected "float"'),
     ('gibbsian.BoltzmannMachine("complete", True)', "Too many positional arguments"),

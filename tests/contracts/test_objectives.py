@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learning import ObjectiveLearner, run
+from gibbsian.learning import Descend, run
 from gibbsian.learning.objectives import OBJECTIVES, ConditionalsObjective, Objective, value_and_gradient
 from gibbsian.models.variables import as_variables
 from systems import dataset_of, exact_law, models_with_variables, name_of, random_model, random_model_of, sampled_data
@@ -62,7 +62,7 @@ def test_exact_probabilities_as_weights_give_back_the_parameters(consistent, gra
     states, probabilities, _ = exact_law(truth)
     data = dataset_of(states, truth.variables, probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
-    result = run(ObjectiveLearner(consistent), start, data, rng, tol=1e-10)
+    result = run(Descend(consistent), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
 
 
@@ -94,7 +94,7 @@ def test_exact_probabilities_as_weights_give_back_the_law_of_every_model(consist
     states, probabilities, _ = exact_law(any_model)
     data = dataset_of(states, any_model.variables, sample_weight=probabilities)
     start = any_model.replace(np.zeros_like(any_model.theta))
-    result = run(ObjectiveLearner(consistent), start, data, rng, tol=1e-9)
+    result = run(Descend(consistent), start, data, rng, tol=1e-9)
     np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-6)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learning import CD, Online, run
-from gibbsian.learning.optimizers import Ascent
+from gibbsian.learning import CD, run
 
 
 def repaired_in_learning(item: int, **settings: object) -> pytest.MarkDecorator:
@@ -32,23 +31,6 @@ def test_contrastive_divergence_by_single_updates_is_pseudolikelihood():
     assert np.abs(mple - mle).max() > 0.05
     found = [run(CD(updates=1), start, data, seed, max_iter=400).model.theta for seed in range(3)]
     assert np.abs(np.mean(found, axis=0) - mple).max() < 0.3 * np.abs(mple - mle).max()
-
-
-@pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
-@repaired_in_learning(15, raises=TypeError)
-def test_learning_by_single_rows_is_the_printed_rule():
-    """YK15, online learning: ``theta <- theta + rate * (gradient of the log-pseudolikelihood of one row)``."""
-    rows = np.where(np.random.default_rng(0).random((40, 3)) < [0.3, 0.5, 0.8], 1, -1)
-    learner, theta = Online(optimizer=Ascent(0.1), batch_size=1, average=False, centred=False), np.zeros(6)
-    machine = gb.BoltzmannMachine(coding="spin", learner=learner, l2=0.0, random_state=0)
-    for row in rows:
-        weights = np.zeros((3, 3))
-        weights[np.triu_indices(3, 1)] = theta[3:]
-        excess = row - np.tanh(theta[:3] + (weights + weights.T) @ row)
-        slopes = np.outer(excess, row)
-        theta = theta + 0.1 * np.concatenate([excess, (slopes + slopes.T)[np.triu_indices(3, 1)]])
-        machine.partial_fit(row[None])
-        np.testing.assert_allclose(machine.model_.theta, theta, atol=1e-12)
 
 
 @repaired_in_learning(17, raises=AssertionError)

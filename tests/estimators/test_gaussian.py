@@ -177,9 +177,7 @@ class TestRefusals:
     def test_an_estimate_that_is_no_distribution(self):
         """A learner object may step beyond what is a distribution."""
         rows = np.random.default_rng(0).normal(size=(6, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
-        learner = gb.learning.ObjectiveLearner(
-            gb.learning.objectives.Likelihood(), optimizer=gb.learning.optimizers.Ascent(5.0)
-        )
+        learner = gb.learning.Descend(gb.learning.objectives.Likelihood(), optimizer=gb.learning.optimizers.Ascent(5.0))
         with pytest.raises(GibbsianError, match="its precision matrix is not positive definite"):
             gb.GaussianMachine(graph=RING, learner=learner, max_iter=2).fit(rows)
 

@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError, DataError
-from gibbsian.learning.online import Online
+from gibbsian.learning import Online
 from systems import random_model, sampled_data
 
 
@@ -130,16 +130,16 @@ class TestStream:
     @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
     def test_resumes_to_the_same_bits(self, path, tmp_path):
         def fit(max_iter, **checkpoint):
-            keep = gb.storage.Checkpoint(tmp_path / "c", every=10, **checkpoint)
+            keep = gb.storage.Checkpoint(tmp_path / "c", every=2, **checkpoint)
             learner = Online(batch_size=2000)
             return gb.BoltzmannMachine(learner=learner, random_state=0, max_iter=max_iter, checkpoint=keep).fit(
                 DataStream.open(path)
             )
 
-        whole = fit(60)
+        whole = fit(5)
         (tmp_path / "c").unlink()
-        fit(20)
-        assert np.array_equal(fit(60, resume=True).model_.theta, whole.model_.theta)
+        fit(2)
+        assert np.array_equal(fit(5, resume=True).model_.theta, whole.model_.theta)
 
     def test_constant_columns_are_named(self, tmp_path):
         np.save(tmp_path / "flat.npy", np.column_stack([np.arange(100) % 2, np.ones(100, int)]))

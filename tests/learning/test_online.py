@@ -1,6 +1,4 @@
-"""Online learning: near the full fit from memory, from disk and from chunks; rates, averages, penalties, resume."""
-
-from types import SimpleNamespace
+"""Minibatches: near the full fit from memory, from disk and from chunks; rates, averages, penalties, resume."""
 
 import numpy as np
 import pytest
@@ -8,11 +6,11 @@ import pytest
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, DataError
-from gibbsian.learning import LearnerState, as_learner, run
+from gibbsian.learning import Online, PolyakMean, as_learner, run
 from gibbsian.learning.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.learning.online import Online, _ratio_to_noise
 from gibbsian.learning.optimizers import Adam, Ascent, Decay
 from gibbsian.learning.preconditioners import preconditioning
+from gibbsian.rng import Key
 from gibbsian.storage import Checkpoint, pack, unpack
 from systems import BINARY, dataset_of, random_model, sampled_data
 
@@ -39,7 +37,7 @@ def sampling_errors(model, data):
 def test_comes_as_close_to_the_full_fit_as_the_rows_make_sense(learned, optimizer):
     start, data, target = learned
     learner = Online(optimizer=optimizer, batch_size=100)
-    result = run(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data, passes=10))
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=10)
     distance = (result.model.theta - target) / sampling_errors(start, data)
     assert np.sqrt(np.mean(distance**2)) < 2.0
     assert result.converged, result.reason
@@ -49,7 +47,7 @@ def test_comes_as_close_to_the_full_fit_as_the_rows_make_sense(learned, optimize
 def test_few_steps_are_not_called_converged(learned):
     start, data, _ = learned
     learner = Online(batch_size=500)
-    result = run(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data))
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=1)
     assert not result.converged
     assert "raise max_iter" in result.reason
 
@@ -58,7 +56,7 @@ def test_a_constant_rate_is_not_called_converged(learned):
     """Large steps average to a gradient of zero beside the optimum."""
     start, data, target = learned
     learner = Online(optimizer=Ascent(learning_rate=1.0), batch_size=50)
-    result = run(learner, start, data, np.random.default_rng(0), max_iter=800)
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=2)
     assert np.sqrt(np.mean(((result.model.theta - target) / sampling_errors(start, data)) ** 2)) > 2.0
     assert not result.converged
 
@@ -69,7 +67,7 @@ def test_average_is_closer_than_the_last_step(learned):
     errors = []
     for average in (True, False):
         learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=50, average=average)
-        result = run(learner, start, data, np.random.default_rng(0), max_iter=400)
+        result = run(learner, start, data, np.random.default_rng(0), max_iter=1)
         errors.append(np.linalg.norm((result.model.theta - target) / sampling_errors(start, data)))
     assert errors[0] < 0.6 * errors[1]
 
@@ -77,14 +75,15 @@ def test_average_is_closer_than_the_last_step(learned):
 def test_the_average_weighs_step_s_by_its_cube(rng):
     """The rule ``newest = 4 / (t + 3)`` gives step s the weight s (s + 1) (s + 2) over the sum of all."""
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 600, rng)
-    learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=100)
-    state, steps = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), data, rng), []
+    learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=600)
+    fit = learner.bind(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), data)
+    state, steps = fit.init(Key.of(rng))[0], []
     for _ in range(8):
-        state, _ = learner.step(state)
-        steps.append(state.progress.iterate)
+        state, _ = fit.step(state)
+        steps.append(state.iterate)
     s = np.arange(1, 9)
     expected = np.average(steps, axis=0, weights=s * (s + 1) * (s + 2))
-    np.testing.assert_allclose(state.progress.average, expected, atol=1e-14)
+    np.testing.assert_allclose(state.mean.iterate, expected, atol=1e-14)
 
 
 def test_from_disk_as_from_memory(tmp_path, rng):
@@ -95,7 +94,7 @@ def test_from_disk_as_from_memory(tmp_path, rng):
     assert stream.window_rows < 6000
     start = truth.replace(np.zeros_like(truth.theta))
     learner = Online(batch_size=100)
-    result = run(learner, start, stream, np.random.default_rng(0), max_iter=learner.steps(stream, passes=2))
+    result = run(learner, start, stream, np.random.default_rng(0), max_iter=2)
     full = run(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
     assert np.sqrt(np.mean((result.model.theta - full) ** 2)) < 2.0 / np.sqrt(30_000)
 
@@ -111,10 +110,10 @@ def test_stream_resumes_to_the_same_bits(tmp_path, rng):
         stream = DataStream.open(tmp_path / "rows.npy", memory=20_000)
         return run(learner, start, stream, np.random.default_rng(3), callbacks, max_iter=max_iter)
 
-    whole = learn(45)
-    learn(31, Checkpoint(path, every=31))  # in the second pass, inside a window
-    rest = learn(45, Checkpoint(path, resume=True))
-    assert rest.provenance["resumed_at_step"] == 31
+    whole = learn(3)
+    learn(2, Checkpoint(path, every=2))
+    rest = learn(3, Checkpoint(path, resume=True))
+    assert rest.provenance["resumed_at_step"] == 2
     assert np.array_equal(rest.model.theta, whole.model.theta)
 
 
@@ -124,23 +123,28 @@ def test_chunks_approach_the_full_fit_and_their_state_is_plain(learned):
     order = rng.permutation(data.n_rows)
     state, distances = None, []
     for chunk in np.array_split(order, 40):
-        state, _ = learner.update(state, start, data.take(chunk), rng)
-        state = LearnerState(None, unpack(state.progress, pack(state.progress)))  # as if it had been on disk meanwhile
-        model = learner.fitted(start, state)
-        distances.append(np.linalg.norm((model.theta - target) / sampling_errors(start, data)))
-    assert state.progress.epoch == 40
-    assert state.progress.steps == 200
+        fit = learner.bind(start, data.take(chunk))
+        fresh = fit.init(Key.of(rng))[0]
+        # as if it had been on disk meanwhile
+        state, _ = fit.step(fresh if state is None else fit.carry(unpack(fresh, pack(state))))
+        distances.append(np.linalg.norm((fit.model(state).theta - target) / sampling_errors(start, data)))
+    assert state.epoch == 40
+    assert state.n_steps == 200
+    assert state.seen == data.n_rows
     assert distances[-1] < 0.25 * distances[0]
     assert distances[-1] / np.sqrt(target.size) < 3.0
 
 
-def test_one_chunk_is_one_pass_of_the_learner(rng):
-    """`update` and the learner's own steps are the same computation."""
-    data = sampled_data(random_model(gb.graphs.complete(3), rng), 900, rng)
-    start, learner = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3))), Online(batch_size=100)
-    result = run(learner, start, data, np.random.default_rng(4), max_iter=9)
-    state, _ = learner.update(None, start, data, np.random.default_rng(4))
-    assert np.array_equal(state.progress.theta, result.model.theta)
+def test_a_prior_counts_once_against_all_chunks(rng):
+    """Ten chunks, each shown often: the maximum of the posterior of all rows."""
+    data = sampled_data(random_model(gb.graphs.complete(3), rng, scale=0.3), 1000, rng)
+    start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
+    learner, state = Online(batch_size=100, log_prior="normal:0.05"), None
+    for chunk in np.array_split(rng.permutation(data.n_rows), 10):
+        fit = learner.bind(start, data.take(chunk))
+        state = fit.init(Key.of(rng))[0] if state is None else fit.carry(state)
+        assert fit.penalties(state.seen)[1].n_rows == state.seen
+    assert state.seen == data.n_rows
 
 
 def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
@@ -149,7 +153,7 @@ def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
     start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(6)))
     full = run(as_learner("mple", l1=0.1, l2=0.05), start, data, rng, tol=1e-8).model
     learner = Online(batch_size=200, l1=0.1, l2=0.05)
-    online = run(learner, start, data, np.random.default_rng(0), max_iter=1500).model
+    online = run(learner, start, data, np.random.default_rng(0), max_iter=15).model
     assert (full.parts.couplings == 0).any()
     assert not online.parts.couplings[full.parts.couplings == 0].any()
     # it stops within the noise of the rows: allow three sampling errors of a spin's parameter
@@ -163,7 +167,7 @@ def test_weights_count(rng):
     start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     target = run(as_learner("mple"), start, doubled, rng).model.theta
     learner = Online(batch_size=100)
-    result = run(learner, start, doubled, np.random.default_rng(0), max_iter=learner.steps(doubled, passes=20))
+    result = run(learner, start, doubled, np.random.default_rng(0), max_iter=20)
     np.testing.assert_allclose(result.model.theta, target, atol=0.04)
 
 
@@ -191,10 +195,10 @@ def test_likelihood_online_follows_the_rule_of_yk15(rng):
     """One row at a time, exact likelihood: theta + rate * (statistics of the row - expected statistics)."""
     start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     data = gb.Dataset.read([[1, 1, 1], [-1, -1, -1]])  # mean zero, so that centring changes nothing
-    learner = Online(gb.learning.objectives.Likelihood(), Ascent(learning_rate=0.1), batch_size=2, average=False)
-    state = learner.init(start, data, np.random.default_rng(0))
-    state, info = learner.step(state)
-    np.testing.assert_allclose(state.progress.theta, [0, 0, 0, 0.1, 0.1, 0.1], atol=1e-12)
+    learner = Online(gb.learning.objectives.Likelihood(), optimizer=Ascent(0.1), batch_size=2, average=False)
+    fit = learner.bind(start, data)
+    state, info = fit.step(fit.init(Key.of(0))[0])
+    np.testing.assert_allclose(state.theta, [0, 0, 0, 0.1, 0.1, 0.1], atol=1e-12)
     assert info.step_size == 0.1
 
 
@@ -204,17 +208,31 @@ def test_unusable_settings_and_data_are_refused(rng):
             Online(**bad)
     start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2), BINARY))
     with pytest.raises(CodingError, match="the data, which is spin"):
-        Online().init(start, gb.Dataset.read([[-1, 1], [1, -1]]), rng)
+        Online().bind(start, gb.Dataset.read([[-1, 1], [1, -1]]))
     with pytest.raises(DataError, match="2 variables but the data has 3 columns"):
-        Online().update(None, start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]), rng)
+        Online().bind(start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]))
     with pytest.raises(DataError, match="takes a Dataset or a DataStream, not list"):
-        Online().init(start, [[0, 1]], rng)
+        Online().bind(start, [[0, 1]])
 
 
-def test_the_averaged_gradient_is_measured_by_the_error_of_a_mean_over_all_rows(rng):
+def test_the_mean_gradient_is_measured_by_the_error_of_a_mean_over_all_rows(rng):
     gradient, spread = rng.normal(size=5), rng.uniform(0.5, 2.0, 5)
-    progress = SimpleNamespace(
-        mean_gradient=gradient, mean_square=gradient**2 + spread**2, steps=10**6, zeros=np.zeros(5), average=np.ones(5)
-    )
+    mean = PolyakMean.start(np.zeros(5))._replace(n_steps=10**6, gradient=gradient, square=gradient**2 + spread**2)
     expected = np.sqrt(np.mean(gradient**2 / (spread**2 / 30)))
-    assert _ratio_to_noise(progress, 30, np.zeros(5)) == pytest.approx(expected, rel=1e-12)
+    assert mean.share_of_sampling_error(gradient, 30) == pytest.approx(expected, rel=1e-12)
+    assert mean.share_of_sampling_error(gradient, 1) == np.inf
+
+
+def test_learning_by_single_rows_is_the_printed_rule():
+    """YK15, online learning: ``theta <- theta + rate * (gradient of the log-pseudolikelihood of one row)``."""
+    rows = np.where(np.random.default_rng(0).random((40, 3)) < [0.3, 0.5, 0.8], 1, -1)
+    learner, theta = Online(optimizer=Ascent(0.1), batch_size=1, average=False, centred=False), np.zeros(6)
+    machine = gb.BoltzmannMachine(coding="spin", learner=learner, l2=0.0, random_state=0)
+    for row in rows:
+        weights = np.zeros((3, 3))
+        weights[np.triu_indices(3, 1)] = theta[3:]
+        excess = row - np.tanh(theta[:3] + (weights + weights.T) @ row)
+        slopes = np.outer(excess, row)
+        theta = theta + 0.1 * np.concatenate([excess, (slopes + slopes.T)[np.triu_indices(3, 1)]])
+        machine.partial_fit(row[None])
+        np.testing.assert_allclose(machine.model_.theta, theta, atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learning import MomentMatching, ObjectiveLearner, as_learner, run
+from gibbsian.learning import Descend, MomentMatching, as_learner, run
 from gibbsian.learning.around import Around
 from gibbsian.learning.base import Learner
 from gibbsian.learning.callbacks import EachStep
@@ -52,8 +52,8 @@ def test_more_than_rounding_allows_is_said(problem, rng):
 def test_plain_ascent_and_quasi_newton_meet(problem, rng):
     model, data = problem
     for objective in (Pseudolikelihood(), Likelihood()):
-        slow = run(ObjectiveLearner(objective, Ascent(learning_rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
-        fast = run(ObjectiveLearner(objective), model, data, rng, tol=1e-8)
+        slow = run(Descend(objective, optimizer=Ascent(learning_rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
+        fast = run(Descend(objective), model, data, rng, tol=1e-8)
         assert slow.converged
         np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-6)
         assert len(fast.trace) < len(slow.trace)

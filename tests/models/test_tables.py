@@ -114,7 +114,7 @@ def test_a_fit_from_zeros_stays_out_of_the_flat_directions(rng):
     states, probabilities, _ = exact_law(truth)
     data = dataset_of(states, MIXED, sample_weight=probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
-    result = gb.learning.run(gb.learning.ObjectiveLearner(Pseudolikelihood()), start, data, rng, tol=1e-10)
+    result = gb.learning.run(gb.learning.Descend(Pseudolikelihood()), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-7)
     for table in result.model.parts.tables:
         assert table.sum() == pytest.approx(0.0, abs=1e-6)

@@ -127,8 +127,8 @@ class Answers(Generic[A]):
 
         With hidden units missing cells are summed out as well, and the sum is over present cells.
         """
-        objective = for_model(Pseudolikelihood(), self.model)
-        return -value_and_gradient(objective, self.model, self.completed(data))[0]
+        model: Any = self.model
+        return -value_and_gradient(for_model(Pseudolikelihood(), model), model, self.completed(data))[0]
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its distinct row.

@@ -24,9 +24,6 @@ from gibbsian.models.families.gaussian import GaussianFamily, partial_correlatio
 from gibbsian.settings import declared, free, number
 from gibbsian.startup import pandas
 
-# Newton's method, which is indifferent to correlations, pays up to so many parameters.
-MOST_FOR_NEWTON = 2000
-
 
 @ESTIMATORS.register("gaussian", about="numbers, a normal distribution with the zeros of a graph", rows="numbers")
 @declared
@@ -86,9 +83,7 @@ class GaussianMachine(NumberTables, Estimator):
         return Model(family, family.theta_of(precision, moments.mean))
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
-        smooth = isinstance(self._asked, str) and self._asked == "mle" and not self.l1
-        how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
-        learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
+        learner = as_learner(self._asked, l1=self.l1, l2=self._l2)
         if not learner.takes_numbers:
             reason = "is for columns whose values can be listed, and these are real numbers"
             remedy = "use one of mle, graphical-lasso"

@@ -217,7 +217,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         else:
             self._check_for_chunks()
         learner = self._learner(model, data)
-        return learner.by_chunks(getattr(learner, "batch_size", data.n_rows))
+        return learner.by_chunks(getattr(learner, "batch_size", None) or data.n_rows)
 
     def _check_for_chunks(self) -> None:
         """Refuse what a machine that has only seen chunks cannot heed."""

@@ -18,7 +18,7 @@ from gibbsian.estimators.common import LearnedMachine
 from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import clamped_seconds
-from gibbsian.learning import FitResult, Learner
+from gibbsian.learning import FitResult, Learner, as_learner
 from gibbsian.learning.base import check_supported
 from gibbsian.learning.objectives.priors import check_prior
 from gibbsian.learning.runaway import check_runaway
@@ -121,11 +121,9 @@ class Machine(LearnedMachine):
 
         Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
         """
-        from gibbsian.learning.online import Online
-
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
-            return Online(**self._natural_penalties(), batch_size=batch_size)
+            return as_learner("online", **self._natural_penalties(), batch_size=batch_size)
         whole = self._learner_named(self.learner)
         check_supported(whole, model)
         whole.require_able(model)

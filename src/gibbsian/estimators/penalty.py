@@ -58,7 +58,7 @@ class ChoosesPenalty:
 
     def _natural_penalties(self: Any) -> dict[str, Any]:
         """Return the penalties, which are of the parameters that are reported, as penalties of natural ones."""
-        return natural_penalties(self.l1, self._l2, self.log_prior, self.temperature)
+        return {**natural_penalties(self.l1, self._l2, self.log_prior, self.temperature)}
 
     def _reported_penalties(self: Any, learner: Learner) -> dict[str, object]:
         """Return the penalties of a learner, which are of natural parameters, as those of the reported ones."""

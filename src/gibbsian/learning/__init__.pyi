@@ -5,7 +5,7 @@ from gibbsian.learning.base import (
     LearnerState as LearnerState,
     as_learner as as_learner,
 )
-from gibbsian.learning.conditional import MCL as MCL, MCPLE as MCPLE
+from gibbsian.learning.averaging import PolyakMean as PolyakMean
 from gibbsian.learning.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learning.em import EM as EM
 from gibbsian.learning.graphical_lasso import GraphicalLasso as GraphicalLasso
@@ -19,15 +19,17 @@ from gibbsian.learning.moment_matching import MomentMatching as MomentMatching
 from gibbsian.learning.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
-from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
-from gibbsian.learning.objective import (
+from gibbsian.learning.descend import Descend as Descend
+from gibbsian.learning.named import (
+    MCL as MCL,
+    MCPLE as MCPLE,
     MLE as MLE,
     MPLE as MPLE,
-    ObjectiveLearner as ObjectiveLearner,
+    Online as Online,
     ProbabilityFlow as ProbabilityFlow,
     RatioMatching as RatioMatching,
 )
-from gibbsian.learning.online import Online as Online
+from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
 from gibbsian.learning.online_em import OnlineEM as OnlineEM
 from gibbsian.learning.online_kmeans import OnlineKMeansRule as OnlineKMeansRule
 from gibbsian.learning.recipe import Recipe as Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -252,17 +252,26 @@ class Learner:
     # Whether it reads rows on disk as it goes.
     reads_disk: ClassVar[bool] = False
 
+    # Whether rows may come in chunks, where `bind` is its own.
+    takes_chunks: ClassVar[bool] = True
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
-        """Prepare to start from the model's parameters."""
-        raise NotImplementedError
+        """Bridge: bind, for wrappers of the old contract."""
+        fit = self.bind(model, data)
+        return LearnerState(fit, fit.init(Key.of(rng))[0])
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step."""
-        raise NotImplementedError
+        """Bridge: take one step of what was bound."""
+        after, info = state.problem.step(state.progress)
+        return LearnerState(state.problem, after), info
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, given the one that learning started from."""
-        return model.replace(state.progress.theta)
+        return (
+            state.problem.model(state.progress)
+            if isinstance(state.problem, Fit)
+            else model.replace(state.progress.theta)
+        )
 
     def warning(self, state: LearnerState) -> str:
         """Say what is wrong with the solution; the empty string when nothing is."""
@@ -293,11 +302,18 @@ class Learner:
 
     def require_chunks(self) -> None:
         """Raise `ArgumentError` unless rows may come in chunks."""
-        if {type(self).update, type(self).rebound, type(self).bind} == {Learner.update, Learner.rebound, Learner.bind}:
+        old = {type(self).update, type(self).rebound, type(self).bind} == {
+            Learner.update,
+            Learner.rebound,
+            Learner.bind,
+        }
+        if old or not self.takes_chunks:
             raise self.needs_all_rows()
 
     def by_chunks(self, batch_size: int) -> Learner:
-        """Return the learner that takes chunks of rows for this one, in minibatches of about this size."""
+        """Return the learner as it takes chunks of rows: in minibatches of about this size, where it has a size."""
+        if "batch_size" in settings_of(self) and vars(self)["batch_size"] is None:
+            return replace(self, batch_size=batch_size)  # type: ignore[type-var]
         self.require_chunks()
         return self
 

@@ -1,20 +1,13 @@
-"""Missing cells in learners that need complete rows: the cells are completed under the model, again and again.
-
-Where the loss of a complete row x has the gradient ``g(x, theta)``, the equations ``mean over rows of
-E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the true
-distribution, provided that cells are missing at random, so that the equations are consistent where those of complete
-rows are. They are the gradient of nothing; so completing the rows and lowering the loss of the completed rows take
-turns, as in EM.
-"""
+"""Missing cells in learners that need complete rows: the cells are completed under the model (see `gradients`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.data.rows import Rows
@@ -22,12 +15,10 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.expectations.clamped import mean_statistics
-from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.expectations.clamped_chains import ClampedChains
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.completions import Completions, count_completions, enumerate_completions
 from gibbsian.learning.objectives.base import Scores
-from gibbsian.learning.optimizers import StepInfo
-from gibbsian.learning.optimizers.base import penalty, subgradient
 from gibbsian.models import Model
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
@@ -36,15 +27,16 @@ MOST_COMPLETIONS = 2**18
 TIMES_THE_ROWS = 2.0
 # The same for rows that are completed once only, a minibatch.
 MOST_AT_ONCE = 2**14
-# Where chains complete the rows: steps of the optimiser before they go on, rounds before the fit may end, and how many
-# times what their spread would leave of the gradient may be left of it. The last quarter of the rounds counts.
-STEPS_A_ROUND = 3
-FEWEST_ROUNDS = 20
-AT_REST = 1.5
-LATE = 4.0
 
 
 # -- complete rows ----------------------------------------------------------------------------------------------------
+class Completed(Protocol):
+    """Rows that can be completed under any model."""
+
+    def under(self, model: Model) -> Dataset:
+        """Return the completed rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class AllCompletions:
     """Every way to complete the rows: the distinct complete states, and which completion of which row is which.
@@ -64,11 +56,11 @@ class AllCompletions:
     """
 
     rows: Dataset
-    whole: np.ndarray
-    open_states: np.ndarray
+    whole: Integers
+    open_states: Integers
     listed: Completions
-    weights: np.ndarray
-    place: np.ndarray
+    weights: Floats
+    place: Integers
 
     @classmethod
     def of(cls, data: Dataset) -> AllCompletions:
@@ -79,7 +71,7 @@ class AllCompletions:
         listed = enumerate_completions(data.variables, data.states[open_states], missing)
         states = np.concatenate([data.states[whole], listed.states])
         first, place = distinct(states, data.coding.domain)
-        fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
+        fixed = np.asarray(np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first)), np.float64)
         weights = data.weights[open_states][listed.row]
         return cls(_rows_like(data, states[first], fixed), whole, open_states, listed, weights, place)
 
@@ -148,13 +140,13 @@ class CompletedRows:
         return state.rows.value
 
 
-def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Dataset:
+def _rows_like(data: Dataset, states: States, weights: Floats) -> Dataset:
     return replace(
         data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
     )
 
 
-def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
+def are_few(data: Rows, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
     return data.reduce(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
 
@@ -163,18 +155,18 @@ def _n_completions(data: Dataset) -> float:
     return float(count_completions(data.variables, data.missing, data.n_states)[data.weights > 0].sum())
 
 
-def never_shown(data: Dataset) -> np.ndarray:
+def never_shown(data: Rows) -> Mask:
     """Which columns no row shows."""
     return data.reduce(_n_shown) == 0
 
 
-def _n_shown(data: Dataset) -> np.ndarray:
+def _n_shown(data: Dataset) -> Integers:
     """Count the states with a weight that show each column."""
     used = np.flatnonzero(data.weights > 0)
     return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)
 
 
-def require_shown(data: Dataset) -> None:
+def require_shown(data: Rows) -> None:
     """Refuse columns that no row shows: given all others, the expected score of a variable's own bias is zero."""
     if not never_shown(data).any():
         return
@@ -205,113 +197,3 @@ def as_completing(completions: str | ClampedChains | None, data: Dataset) -> Cla
         )
     exact = are_few(data) if completions is None else completions == "exact"
     return None if exact else where_rows_are(ClampedChains(), data)
-
-
-# -- all completions --------------------------------------------------------------------------------------------------
-@dataclass(eq=False)
-class Rounds:
-    """Steps of an optimiser along the gradient of the loss, the rows being completed anew wherever it is taken.
-
-    That is the gradient of nothing, but nearly one: a search along a line integrates its slope (by the trapezoidal
-    rule) for the values to compare. `bind` makes what is minimised (see `Minimisation`) from complete rows, `model_of`
-    the model under which they are completed.
-    """
-
-    completions: AllCompletions
-    bind: Callable[[Dataset], Any]
-    model_of: Callable[[np.ndarray], Model]
-    l1: np.ndarray
-    _ready: tuple[bytes, Any] | None = None  # what was made last: a step begins where the one before ended
-
-    def start(self, theta: np.ndarray) -> Any:
-        """Complete the rows and evaluate the start."""
-        return self._minimised(theta).start(theta)
-
-    def step(self, before: Any) -> tuple[Any, StepInfo]:
-        """Take one step of the optimiser; the value reported is that of the rows as they are completed there."""
-        values = {}
-        base = before.value - penalty(before.theta, self.l1)
-
-        def along(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            values[theta.tobytes()], gradient = self._minimised(theta).function(theta)
-            if values[theta.tobytes()] == np.inf:  # no model there, as a precision matrix must be positive: no slopes
-                return np.inf, gradient
-            return base + float((theta - before.theta) @ (before.gradient + gradient)) / 2, gradient
-
-        here = self._minimised(before.theta)
-        function = replace(here.function, value_and_gradient=along) if hasattr(here.function, "hessian") else along
-        after, info = replace(here, function=function).step(before)
-        if after.theta.tobytes() not in values:
-            return after, info
-        value = values[after.theta.tobytes()] + penalty(after.theta, self.l1)
-        return replace(after, value=value), info._replace(value=value)
-
-    def _minimised(self, theta: np.ndarray) -> Any:
-        """Return the loss of the rows as they are completed at theta, with what minimises it."""
-        if self._ready is None or self._ready[0] != theta.tobytes():
-            self._ready = theta.tobytes(), self.bind(self.completions.under(self.model_of(theta)))
-        return self._ready[1]
-
-
-# -- some completions -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class SampledProgress:
-    """The answer so far, the optimiser at the rows as they are completed now, and the chains that complete them."""
-
-    theta: np.ndarray
-    search: Any
-    chains: ClampedState
-    n_rounds: int = 0
-    noise: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRounds:
-    """A few steps of the optimiser on the rows as chains have completed them, then the chains go on: see `Rounds`.
-
-    The answer is the mean over the rounds, late ones counting more. They end when what fresh completions leave of the
-    gradient is what their own spread would.
-    """
-
-    data: Dataset
-    chains: ClampedChains
-    bind: Callable[[Dataset], Any]
-    model_of: Callable[[np.ndarray], Model]
-    l1: np.ndarray
-
-    def start(self, theta: np.ndarray, chains: ClampedState) -> SampledProgress:
-        """Evaluate the start on what chains have completed."""
-        return SampledProgress(theta, self.bind(in_all_copies(self.chains, chains, self.data)).start(theta), chains)
-
-    def step(self, before: SampledProgress) -> tuple[SampledProgress, StepInfo]:
-        """Take one round."""
-        minimised, search = self.bind(in_all_copies(self.chains, before.chains, self.data)), before.search
-        for _ in range(STEPS_A_ROUND):
-            search, inner = minimised.step(search)
-            if inner.outcome is not None:
-                break
-        chains = self.chains.advance(self.model_of(search.theta), before.chains)
-        copies = [self.chains.completions(self.data, chains, k) for k in range(self.chains.copies)]
-        values, gradients = zip(*(self.bind(rows).function(search.theta) for rows in copies), strict=True)
-        value = float(np.mean(values)) + penalty(search.theta, self.l1)
-        search = replace(search, value=value, gradient=np.mean(gradients, axis=0))
-        rest = subgradient(search.theta, search.gradient, self.l1)
-        norm, n_rounds = float(np.abs(rest).max(initial=0.0)), before.n_rounds + 1
-        # these completions and those that the steps were taken on differ by the errors of both
-        error = AT_REST * np.sqrt(2.0 * np.var(gradients, axis=0, ddof=1).sum() / len(copies))
-        noise = float(norm * error / np.linalg.norm(rest)) if n_rounds >= FEWEST_ROUNDS and norm else 0.0
-        weight = LATE / (LATE + before.n_rounds)
-        theta = np.where((self.l1 > 0) & (search.theta == 0), 0.0, (1 - weight) * before.theta + weight * search.theta)
-        moved = float(np.abs(theta - before.theta).max(initial=0.0))
-        info = StepInfo(value, norm, moved, search.evaluations, noise=noise)
-        return SampledProgress(theta, search, chains, n_rounds, noise), info
-
-
-def in_all_copies(chains: ClampedChains, state: ClampedState, data: Dataset) -> Dataset:
-    """Return the rows as all copies of the chains complete them, sharing their weight."""
-    if data.on_cluster:
-        return chains.completed(state, in_all_copies)  # type: ignore[attr-defined]
-    one, drawn = chains.completions(data, state), state.chains.states
-    weights = np.split(one.weights, [one.n_states - state.plan.value.n_chains])
-    states = np.vstack([one.states[: len(weights[0])], drawn])
-    return _rows_like(data, states, np.concatenate([weights[0], np.tile(weights[1] / chains.copies, chains.copies)]))

@@ -30,7 +30,7 @@ from gibbsian.learning.optimizers.anderson import LastRounds
 from gibbsian.learning.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.learning.optimizers.lbfgs import LBFGSState
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
-from gibbsian.models.base import ExponentialFamily, Family, Layered, Mixture, Model
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Mixture, Model, keeps
 from gibbsian.models.mixtures.base import Frame, MixtureFamily
 from gibbsian.registry import Registry
 from gibbsian.rng import Key
@@ -231,7 +231,7 @@ def mixture_steps(
 
 @LEARNERS.register("em")
 @declared(frozen=True)
-class EM(WithPrior):  # type: ignore[explicit-any]  # settings of penalties
+class EM(WithPrior):
     """Generalised EM: in every step a few quasi-Newton steps on the expected complete-data likelihood, then an E-step.
 
     Each step lowers the penalised negative log-likelihood (or, with ``clamped="mean-field"``, the free energy, an upper
@@ -314,7 +314,7 @@ class EM(WithPrior):  # type: ignore[explicit-any]  # settings of penalties
     def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
         from gibbsian.learning.class_equations import class_equations
-        from gibbsian.learning.objective import ObjectiveLearner
+        from gibbsian.learning.descend import Descend
 
         if self.assignment == "hard" or self.clamped is not None:
             how = "hard assignments" if self.assignment == "hard" else "a clamped phase of its own"
@@ -324,8 +324,9 @@ class EM(WithPrior):  # type: ignore[explicit-any]  # settings of penalties
         family = model.family
         if isinstance(family, MixtureFamily):
             return class_equations(Model(family, model.theta), data, max_seconds)
-        likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
-        return likelihood.equations(model, data, max_seconds)
+        likelihood = Descend(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
+        assert keeps(family, DiscreteFamily)
+        return likelihood.equations(Model(family, model.theta), data, max_seconds)
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gibbsian import graphs
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.errors import (
@@ -24,7 +25,7 @@ from gibbsian.errors import (
     MissingValuesError,
     notify,
 )
-from gibbsian.learning.base import LEARNERS, LearnerState
+from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.optimizers import Converged, StepInfo
 from gibbsian.learning.potts_mean_field import inverted, solve_potts
 from gibbsian.learning.recipe import Penalised
@@ -33,6 +34,7 @@ from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.families.tables import is_potts
 from gibbsian.models.ising import is_ising
 from gibbsian.resources import require_memory
+from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, positional
 
 _REMEDY = "drop one of them or give `l2=0.01`"
@@ -45,37 +47,33 @@ class _Moments:
     `inverse` holds ``K_ij`` of the edges; zeros where a method does without them.
     """
 
-    mean: np.ndarray
-    edges: np.ndarray
-    correlation: np.ndarray
-    inverse: np.ndarray
+    mean: Floats
+    edges: Integers
+    correlation: Floats
+    inverse: Floats
 
     @property
-    def variance(self) -> np.ndarray:
+    def variance(self) -> Floats:
         return 1.0 - self.mean**2
 
     @property
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+    def ends(self) -> tuple[Floats, Floats]:
         """Means at the two ends of each edge."""
         return self.mean[self.edges[:, 0]], self.mean[self.edges[:, 1]]
 
-    def sum_at_ends(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def sum_at_ends(self, first: Floats, second: Floats) -> Floats:
         """Sum over the edges of a node what each gives to its first and to its second end."""
         n = self.mean.size
-        return np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
+        sums = np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
+        return np.asarray(sums, np.float64)
 
 
 class _Solution(NamedTuple):
     """Spin parameters, and the edges where the formula has no real value."""
 
-    biases: np.ndarray
-    couplings: np.ndarray
-    unreal: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Progress:
-    theta: np.ndarray
+    biases: Floats
+    couplings: Floats
+    unreal: Mask
 
 
 @LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
@@ -119,6 +117,8 @@ class InverseMeanField(Penalised):
     "solved in closed form (bethe): the moments match the data's approximately"
     """
 
+    takes_chunks: ClassVar[bool] = False
+
     approximation: str = positional(
         kw_only=False,
         default=choice(
@@ -141,37 +141,51 @@ class InverseMeanField(Penalised):
                 "or a learner such as 'mple'",
             )
 
-    def init(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def bind(self, model: Model[Family], data: Dataset) -> MeanFieldFit:
         """Refuse what the formula cannot take; nothing is computed yet."""
         kind, tables = f"has no formula for a {type(model.family).__name__}", is_potts(model.family)
         if not is_ising(model.family) and not tables:
             raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
         if tables and self.approximation != "naive":
             raise ArgumentError(kind, "use 'naive'", argument="approximation", value=self.approximation)
-        return LearnerState((model, data), _Progress(model.theta))
+        return MeanFieldFit(self, model, data)
 
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+
+class MeanFieldFit(Fit[Floats]):
+    """A formula bound to a model and rows; the state is theta."""
+
+    def __init__(self, learner: InverseMeanField, model: Model[Any], data: Dataset):
+        self.learner, self.start, self.data = learner, model, data
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[Floats, StepInfo]:
+        """Return the start."""
+        return self.start.theta if theta is None else theta, StepInfo()
+
+    def step(self, state: Floats) -> tuple[Floats, StepInfo]:
         """Evaluate the formula."""
-        model, data = state.problem
+        model, data, name = self.start, self.data, self.learner.approximation
+        unreal: Integers = np.empty((0, 2), np.intp)
         if is_potts(model.family):
-            theta, unreal = solve_potts(model.family, data, self.l2), np.empty((0, 2))
+            theta = solve_potts(model.family, data, self.learner.l2)
         else:
-            theta, unreal = _solve(self.approximation, model, data, self.l2)
+            theta, unreal = _solve(name, model, data, self.learner.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
             notify(
                 DegenerateDataWarning(
-                    f"has no real solution by {self.approximation!r} for {len(unreal)} of "
+                    f"has no real solution by {name!r} for {len(unreal)} of "
                     f"{model.family.graph.n_edges} pairs (first: {first!r} and {second!r}), which get the naive value",
                     "their couplings are too strong, raise `l2=` or use 'mple'",
                     argument="learner",
                     value="mean-field",
                 )
             )
-        solved = f"solved in closed form ({self.approximation}): the moments match the data's approximately"
-        return LearnerState(state.problem, _Progress(theta)), StepInfo(
-            float("nan"), 0.0, 1.0, 1, outcome=Converged(solved)
-        )
+        solved = f"solved in closed form ({name}): the moments match the data's approximately"
+        return theta, StepInfo(gradient_norm=0.0, step_size=1.0, evaluations=1, outcome=Converged(solved))
+
+    def model(self, state: Floats) -> Model[Family]:
+        """Return the model at a state."""
+        return self.start.replace(state)
 
 
 def warm_start(
@@ -207,7 +221,7 @@ def warm_start(
     return model.replace(theta)
 
 
-def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
+def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) -> tuple[Floats, Integers]:
     """Return theta in the model's own coding and the pairs without a real solution."""
     formula, needs_inverse = _METHODS[method]
     moments = (_full_moments if needs_inverse else _edge_moments)(model.family, data, l2)
@@ -221,7 +235,7 @@ def _solve(method: str, model: Model[PairwiseFamily], data: Dataset, l2: float) 
 # -- moments ----------------------------------------------------------------------------------------------------------
 def _spin_moments(
     graph: graphs.Graph, family: PairwiseFamily, data: Dataset, pseudocount: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Floats, Floats]:
     """Return means, and connected correlations along the edges of any graph over the family's variables."""
     carrier = Model.zeros(PairwiseFamily(graph))
     present = data_moments(carrier, data)
@@ -266,7 +280,7 @@ def _full_moments(family: PairwiseFamily, data: Dataset, pseudocount: float) -> 
     return _Moments(mean, family.graph.edges, matrix[i, j], inverse[i, j])
 
 
-def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
+def _inverse(correlations: Floats, variance: Floats, data: Dataset) -> Floats:
     """Invert C = `correlations` off the diagonal and `variance` on it; name the column that makes it singular."""
     scale = np.sqrt(np.outer(variance, variance))
     inverse, determined = inverted(correlations / scale + np.eye(len(variance)))
@@ -279,7 +293,7 @@ def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> n
     return inverse / scale
 
 
-def _check_cells(mean: np.ndarray, correlations: np.ndarray, edges: np.ndarray, data: Dataset) -> None:
+def _check_cells(mean: Floats, correlations: Floats, edges: Integers, data: Dataset) -> None:
     """Name the first pair of which one combination of values never occurs."""
     i, j = edges.T
     least = np.min(_cells(mean[i], mean[j], correlations), axis=0)
@@ -299,7 +313,7 @@ def _naive(s: _Moments) -> _Solution:
     return _Solution(_naive_biases(s, couplings), couplings, np.zeros(len(couplings), bool))
 
 
-def _naive_biases(s: _Moments, couplings: np.ndarray) -> np.ndarray:
+def _naive_biases(s: _Moments, couplings: Floats) -> Floats:
     first, second = s.ends
     return np.arctanh(s.mean) - s.sum_at_ends(couplings * second, couplings * first)
 
@@ -331,7 +345,7 @@ def _bethe(s: _Moments) -> _Solution:
     return _Solution(_pair_biases(s, pair_correlation), couplings, unreal)
 
 
-def _correlation_of_pair(first: np.ndarray, second: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _correlation_of_pair(first: Floats, second: Floats, couplings: Floats) -> Floats:
     """Return the connected correlation of two spins with the given means and coupling.
 
     The odds ratio of their table is ``exp(4 J)``, which makes the probability of two ups the root of a quadratic.
@@ -351,7 +365,7 @@ def _independent_pair(s: _Moments) -> _Solution:
     return _Solution(_pair_biases(s, s.correlation), couplings, np.zeros(len(couplings), bool))
 
 
-def _pair_biases(s: _Moments, correlation: np.ndarray) -> np.ndarray:
+def _pair_biases(s: _Moments, correlation: Floats) -> Floats:
     """Fields of the spins alone, changed by each pair as if it were the only one."""
     up_up, up_down, down_up, down_down = _cells(*s.ends, correlation)
     alone = np.arctanh(s.mean)
@@ -361,7 +375,7 @@ def _pair_biases(s: _Moments, correlation: np.ndarray) -> np.ndarray:
     return alone + s.sum_at_ends(at_first, at_second)
 
 
-def _cells(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> tuple[np.ndarray, ...]:
+def _cells(first: Floats, second: Floats, correlation: Floats) -> tuple[Floats, ...]:
     """Four times the probabilities of up-up, up-down, down-up and down-down."""
     return (
         (1 + first) * (1 + second) + correlation,

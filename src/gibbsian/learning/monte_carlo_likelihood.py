@@ -9,10 +9,11 @@ are asked of a model, so that every exponential family with a sampler has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -21,19 +22,24 @@ from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, s
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
-from gibbsian.learning.base import LEARNERS, LearnerState
+from gibbsian.learning.base import LEARNERS, Fit
+from gibbsian.learning.descend import Minimisation
 from gibbsian.learning.hidden import begun_phase
+from gibbsian.learning.named import MPLE
 from gibbsian.learning.noisy_steps import from_independent
-from gibbsian.learning.objective import Minimisation
 from gibbsian.learning.objectives import Equations, Likelihood
-from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
+from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND
 from gibbsian.learning.objectives.priors import SmoothPenalty
-from gibbsian.learning.optimizers import LBFGS, StepInfo
+from gibbsian.learning.optimizers import StepInfo
 from gibbsian.learning.optimizers.base import largest, subgradient
 from gibbsian.learning.preconditioners import preconditioning
-from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
+from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior, as_optimizer
+from gibbsian.learning.run import run
+from gibbsian.learning.trained import mixed_states
 from gibbsian.models import Model
+from gibbsian.models.conditionals.base import STATES_AT_ONCE
 from gibbsian.resources import require_memory
+from gibbsian.rng import Key
 from gibbsian.sampling import ChainState, Sampler, as_sampler
 from gibbsian.settings import declared, free, number, whole
 
@@ -63,18 +69,18 @@ DRAWS_A_PARAMETER = 20
 LAST_ROUNDS = 50
 
 
-@dataclass(frozen=True)
-class _Progress:
+class RoundState(NamedTuple):
     """The answer so far, the chains, how long they run, the Monte Carlo error of the answer, and where a round began.
 
-    `mismatch` is that of the moments where the round before began, in standard errors of the data.
+    `mismatch` is that of the moments where the round before began, in standard errors of the data. Chains of a start
+    that was given are to be `spread` over its model before they draw.
     """
 
-    theta: np.ndarray
+    theta: Floats
     chains: ChainState
     posterior: Any
-    deviations: np.ndarray
-    before: np.ndarray
+    deviations: Floats
+    before: Floats
     chains_before: ChainState
     mismatch: float
     trusted: float
@@ -82,18 +88,8 @@ class _Progress:
     thin: int
     round: int
     evaluations: int
-    noise: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What stays the same: how the expectation over the data is taken, and what the walks need."""
-
-    model: Model
-    clamped: Any
-    smooth: SmoothPenalty
-    walk: Minimisation
-    data_error: np.ndarray
+    spread: bool
+    key: Key
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +107,12 @@ class Draws:
     """
 
     model: Model
-    states: np.ndarray
-    groups: np.ndarray
-    plain: np.ndarray
+    states: Floats
+    groups: Floats
+    plain: Floats
 
     @classmethod
-    def of(cls, model: Model, states: np.ndarray) -> Draws:
+    def of(cls, model: Model, states: Floats) -> Draws:
         """Take the means of groups of draws."""
         plain = np.array([model.family.mean_statistics(group) for group in states])
         plan: Any = compiled_plan(model, Neighbourhood(1))
@@ -127,16 +123,16 @@ class Draws:
         )
 
     @property
-    def flat(self) -> np.ndarray:
+    def flat(self) -> Floats:
         """All draws as rows."""
         return self.states.reshape(-1, self.states.shape[2])
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Floats:
         """The mean statistics."""
         return self.groups.mean(axis=0)
 
-    def deviations(self, away: float = 0.0) -> np.ndarray:
+    def deviations(self, away: float = 0.0) -> Floats:
         """Return rows whose products with themselves add up to the Monte Carlo covariance of the mean.
 
         A walk that went from the model of the draws by d, to where the logarithms of their weights have the variance
@@ -156,25 +152,25 @@ class Draws:
 class Reweighted:
     """Minus the log-likelihood per row, up to a constant, as draws of a nearby model see it (Geyer and Thompson)."""
 
-    def __init__(self, draws: Draws, data: np.ndarray, smooth: SmoothPenalty):
+    def __init__(self, draws: Draws, data: Floats, smooth: SmoothPenalty):
         # the better means as control variates: they move the gradient by what the draws alone are off at their origin
         self.draws, self.data, self.smooth = draws, data - (draws.mean - draws.plain.mean(axis=0)), smooth
         self._logs = draws.model.log_weights(draws.flat)
         self._last = draws.model.theta, np.ones(len(self._logs)), 0.0
 
-    def _weights(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    def _weights(self, theta: Floats) -> tuple[Floats, float]:
         """Return what each draw counts for, and the logarithm of what was divided out; the last ones are kept."""
         if not np.array_equal(theta, self._last[0]):
             logs = self.draws.model.replace(theta).log_weights(self.draws.flat) - self._logs
             self._last = theta, np.exp(logs - logs.max()), float(logs.max())
         return self._last[1:]
 
-    def worth(self, theta: np.ndarray) -> float:
+    def worth(self, theta: Floats) -> float:
         """Return the effective sample size as a share of the draws."""
         weights, _ = self._weights(theta)
         return float(weights.sum() ** 2 / (weights @ weights) / len(weights))
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         origin = self.draws.model
         weights, most = self._weights(theta)
@@ -209,6 +205,7 @@ class MonteCarloLikelihood(WithPrior):
     (True, True)
     """
 
+    takes_chunks: ClassVar[bool] = False
     # What is lowered, though only its draws are seen.
     objective: ClassVar[Likelihood] = Likelihood()
 
@@ -227,173 +224,9 @@ class MonteCarloLikelihood(WithPrior):
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
-    # -- learning -----------------------------------------------------------------------------------------------------
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Prepare to learn, and begin at pseudolikelihood or at independent columns."""
-        state = self.prepared(model, data, rng)
-        theta = self._begin(state.problem, data, state.progress.chains, state.progress.n_draws)
-        return LearnerState(state.problem, self.begun_at(state.progress, theta))
-
-    def prepared(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Compute the data's statistics, or prepare their clamped phase, and start the chains at the data."""
-        chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
-        clamped, posterior, rows = begun_phase(self.clamped, chains, model, data, rng)
-        error = moment_errors(model, data)
-        problem = _Problem(model, clamped, self._smooth_of(model, data), self._walk(model, data), error)
-        n_draws = self._first_draws(model, data)
-        starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
-        theta = model.theta
-        return LearnerState(
-            problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
-        )
-
-    def begun_at(self, progress: _Progress, theta: np.ndarray, states: np.ndarray | None = None) -> _Progress:
-        """Begin the first round at some parameters, with chains where they are, or at other states."""
-        chains = progress.chains if states is None else progress.chains._replace(states=states)
-        return replace(
-            progress,
-            theta=theta,
-            before=theta,
-            chains=chains,
-            chains_before=chains,
-            mismatch=NOWHERE,
-            round=0,
-            noise=0.0,
-        )
-
-    def _begin(self, problem: _Problem, data: Dataset, chains: ChainState, n_draws: int) -> np.ndarray:
-        """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
-
-        The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
-        row is near.
-        """
-        from gibbsian.learning.objective import MPLE
-        from gibbsian.learning.run import run
-
-        model = problem.model
-        apart = from_independent(model, data).theta
-        if model.theta.any() or model.n_hidden or data.has_missing:
-            return apart
-        learner = MPLE(l1=self.l1, l2=self.l2, log_prior=self.log_prior)
-        related = run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
-
-        statistics = problem.clamped(model, None)[0].value
-
-        def mismatch(theta: np.ndarray) -> float:
-            draws, _ = self._draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
-            return _ratio(draws.mean - statistics, problem.data_error)
-
-        return min((related, apart), key=mismatch)
-
-    def _walk(self, model: Model, data: Dataset) -> Minimisation:
-        """Return how the parameters move on the draws of a round: about the mean, preconditioned as the likelihood."""
-        l1 = self._l1_of(model, data)
-        known, preconditioner = preconditioning(model.family), None
-        if not (data.has_missing or model.n_hidden or l1.any()):
-            mean = shrunk_means(model, data)
-            if (near := known.independent(mean)) is not None:
-                bend = self._smooth_of(model, data).bend(near)
-                preconditioner = Likelihood().preconditioner(model.replace(near), data, mean, bend)
-        centring = known.centred(present_means(data), l1=bool(l1.any()))
-        return Minimisation(lambda theta: (0.0, theta), LBFGS(), l1, centring, preconditioner)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""
-        problem, now = state.problem, state.progress
-        model = problem.model.replace(now.theta)
-        data, posterior = problem.clamped(model, now.posterior)
-        burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
-        draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
-
-        def error(deviations: np.ndarray) -> np.ndarray:
-            return np.sqrt(np.square(deviations).sum(axis=0) + data.monte_carlo_error**2)
-
-        stderr = error(draws.deviations())
-        function = Reweighted(draws, data.value, problem.smooth)
-        gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
-        norm, evaluations = largest(gradient), now.evaluations + 1
-        coarse, mismatch = (
-            _coarse(model, stderr, problem.data_error),
-            _ratio(gradient, problem.data_error),
-        )
-        figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
-        if mismatch > FURTHER * max(now.mismatch, coarse):
-            back = self._turned_back(now, evaluations)
-            return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, metrics=figures)
-        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr)
-        deviations = draws.deviations(1.0 / function.worth(theta) - 1.0)
-        figures["error"] = coarse = _coarse(model, error(deviations), problem.data_error)
-        noise = 0.0
-        if coarse <= ENOUGH * self.precision or now.n_draws >= self._n_draws(np.inf):
-            noise = _within(np.abs(gradient), np.hypot(stderr, error(now.deviations)))
-        n_draws, thin = self._next(draws, now.n_draws, now.thin, coarse)
-        new = _Progress(
-            theta=theta,
-            chains=chains,
-            posterior=posterior,
-            deviations=deviations,
-            before=now.theta,
-            chains_before=chains,
-            mismatch=mismatch,
-            trusted=max(TRUSTED, now.trusted**2),
-            n_draws=n_draws if figures["worth"] else now.n_draws,
-            thin=thin,
-            round=now.round + 1,
-            evaluations=evaluations + extra,
-            noise=noise,
-        )
-        return LearnerState(problem, new), StepInfo(np.nan, norm, 1.0, new.evaluations, noise=noise, metrics=figures)
-
-    def _turned_back(self, now: _Progress, evaluations: int) -> _Progress:
-        """Return to near where the round before began, because its draws led astray, and trust them less."""
-        return replace(
-            now,
-            theta=now.before + BACK * (now.theta - now.before),
-            chains=now.chains_before,
-            trusted=np.sqrt(now.trusted),
-            round=now.round + 1,
-            evaluations=evaluations,
-            noise=0.0,
-        )
-
-    def _next(self, draws: Draws, n_draws: int, thin: int, coarse: float) -> tuple[int, int]:
-        """Return how many draws a chain makes next, and how many sweeps apart, given the Monte Carlo error of these."""
-        growth = float(np.clip(1.1 * (coarse / self.precision) ** 2, 1.0, GROWTH))
-        return self._n_draws(n_draws * self.n_chains * growth), int(
-            np.clip(round(thin * draws.repeats / 2), 1, MOST_THIN)
-        )
-
-    def _first_draws(self, model: Model, data: Dataset) -> int:
-        """Return how many draws each chain makes in the first round."""
-        few = min(data.total_weight / self.precision**2 / FIRST_SHARE, MAX_FIRST_DRAWS)
-        return self._n_draws(max(few, 2.0 * model.theta.size))
-
-    def _n_draws(self, n_samples: float) -> int:
-        """Return how many draws each chain makes, for so many in all."""
-        return max(1, int(min(np.ceil(n_samples / self.n_chains), self.max_draws // self.n_chains)))
-
-    @property
-    def _group(self) -> int:
-        """Chains of a group."""
-        return -(-self.n_chains // MOST_GROUPS)
-
-    def _draw(
-        self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int
-    ) -> tuple[Draws, ChainState]:
-        """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
-        n_chains, n = chains.states.shape
-        require_memory(
-            n_chains * n_draws * (n + 24.0) + 8.0 * MOST_GROUPS * model.theta.size,
-            f"keeping {n_chains * n_draws} draws of {n} variables",
-            "lower `max_draws`",
-        )
-        kept = np.empty((n_chains, n_draws, n), chains.states.dtype)
-        moves = as_sampler(self.sampler)
-        for t in range(n_draws):
-            chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
-            kept[:, t] = chains.states
-        groups = kept[: n_chains // self._group * self._group].reshape(-1, self._group * n_draws, n)
-        return Draws.of(model, groups), chains
+    def bind(self, model: Model[Any], data: Dataset) -> MonteCarloFit:
+        """Bind the data's statistics, or their clamped phase, and what the walks need."""
+        return MonteCarloFit(self, model, data)
 
     # -- errors -------------------------------------------------------------------------------------------------------
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
@@ -411,13 +244,14 @@ class MonteCarloLikelihood(WithPrior):
                 f"`max_seconds={max_seconds:g}`",
                 "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
             )
-        state = self.init(model, data, np.random.default_rng(0))
+        fit = self.bind(model, data)
+        last, _ = fit.init(Key.of(0))
         for _ in range(LAST_ROUNDS):
-            state, info = self.step(state)
+            last, info = fit.step(last)
             if info.noise:
                 break
-        last, n_draws = state.progress, self._n_draws(max(DRAWS_A_PARAMETER * size, 10_000))
-        draws, _ = self._draw(model, last.chains, n_draws, last.thin, BURN_IN_AGAIN)
+        n_draws = fit.n_draws(max(DRAWS_A_PARAMETER * size, 10_000))
+        draws, _ = fit.draw(model, last.chains, n_draws, last.thin, BURN_IN_AGAIN)
         jacobian = _covariance(model, draws.flat)
         # the fit's own last round may have had any error that is enough
         most = max(1.0, ENOUGH * self.precision / max(info.metrics["error"], np.finfo(float).tiny))
@@ -425,7 +259,157 @@ class MonteCarloLikelihood(WithPrior):
         return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise, is_information=True)
 
 
-def _deviations(groups: np.ndarray) -> np.ndarray:
+class MonteCarloFit(Fit[RoundState]):
+    """Rounds of chains bound to a model and rows."""
+
+    def __init__(self, learner: MonteCarloLikelihood, model: Model[Any], data: Any):
+        self.learner, self.start, self.data = learner, model, data
+        self.phases = PersistentChains(n_chains=learner.n_chains, sampler=learner.sampler)
+        self.smooth, self.data_error = learner._smooth_of(model, data), moment_errors(model, data)
+        self.walk = self._walk()
+        self.group = -(-learner.n_chains // MOST_GROUPS)  # chains of a group
+        rng = np.random.default_rng(0)
+        self.clamped, self.posterior, self.rows = begun_phase(learner.clamped, self.phases, model, data, rng)
+
+    def init(self, key: Key, theta: Floats | None = None) -> tuple[RoundState, StepInfo]:
+        """Begin at pseudolikelihood or at independent columns, or at given parameters with chains spread over them."""
+        rng = key.fold("chains").generator()
+        chains, size = self.phases.start(self.start, self.rows, rng), self.start.theta.size
+        posterior = self.posterior if self.posterior is None else self.clamped.init(self.start, self.data, rng)
+        few = min(self.data.total_weight / self.learner.precision**2 / FIRST_SHARE, MAX_FIRST_DRAWS)
+        n_draws = self.n_draws(max(few, 2.0 * size))
+        begin = self._begin(chains, n_draws) if theta is None else theta
+        deviations = np.zeros((2 * (self.learner.n_chains // self.group), size))
+        state = RoundState(
+            begin,
+            chains,
+            posterior,
+            deviations,
+            begin,
+            chains,
+            NOWHERE,
+            TRUSTED,
+            n_draws,
+            1,
+            0,
+            0,
+            theta is not None,
+            key,
+        )
+        return state, StepInfo()
+
+    def step(self, state: RoundState) -> tuple[RoundState, StepInfo]:
+        """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""
+        now, model = state, self.start.replace(state.theta)
+        if now.spread:
+            states = mixed_states(model, self.learner.n_chains, now.key.fold("states").generator())
+            chains = now.chains if states is None else now.chains._replace(states=states)
+            now = now._replace(chains=chains, chains_before=chains, spread=False)
+        data, posterior = self.clamped(model, now.posterior)
+        burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
+        draws, chains = self.draw(model, now.chains, now.n_draws, now.thin, burn_in)
+
+        def error(deviations: Floats) -> Floats:
+            return np.sqrt(np.square(deviations).sum(axis=0) + data.monte_carlo_error**2)
+
+        stderr = error(draws.deviations())
+        function = Reweighted(draws, data.value, self.smooth)
+        gradient = subgradient(now.theta, function(now.theta)[1], self.walk.l1)
+        norm, evaluations = largest(gradient), now.evaluations + 1
+        coarse, mismatch = _coarse(model, stderr, self.data_error), _ratio(gradient, self.data_error)
+        figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
+        if mismatch > FURTHER * max(now.mismatch, coarse):
+            # its draws led the round before astray: return to near where it began, and trust draws less
+            back = now._replace(
+                theta=now.before + BACK * (now.theta - now.before),
+                chains=now.chains_before,
+                trusted=float(np.sqrt(now.trusted)),
+                round=now.round + 1,
+                evaluations=evaluations,
+            )
+            return back, StepInfo(np.nan, norm, BACK, evaluations, metrics=figures)
+        theta, figures["worth"], extra = _walked(self.walk, function, now, stderr)
+        deviations = draws.deviations(1.0 / function.worth(theta) - 1.0)
+        figures["error"] = coarse = _coarse(model, error(deviations), self.data_error)
+        noise, precision = 0.0, self.learner.precision
+        if coarse <= ENOUGH * precision or now.n_draws >= self.n_draws(np.inf):
+            noise = _within(np.abs(gradient), np.hypot(stderr, error(now.deviations)))
+        growth = float(np.clip(1.1 * (coarse / precision) ** 2, 1.0, GROWTH))
+        after = now._replace(
+            theta=theta,
+            chains=chains,
+            posterior=posterior,
+            deviations=deviations,
+            before=now.theta,
+            chains_before=chains,
+            mismatch=mismatch,
+            trusted=max(TRUSTED, now.trusted**2),
+            n_draws=self.n_draws(now.n_draws * self.learner.n_chains * growth) if figures["worth"] else now.n_draws,
+            thin=int(np.clip(round(now.thin * draws.repeats / 2), 1, MOST_THIN)),
+            round=now.round + 1,
+            evaluations=evaluations + extra,
+        )
+        return after, StepInfo(np.nan, norm, 1.0, after.evaluations, noise=noise, metrics=figures)
+
+    def model(self, state: RoundState) -> Model[Any]:
+        """Return the model at a state."""
+        return self.start.replace(state.theta)
+
+    def n_draws(self, n_samples: float) -> int:
+        """Return how many draws each chain makes, for so many in all."""
+        n_chains = self.learner.n_chains
+        return max(1, int(min(np.ceil(n_samples / n_chains), self.learner.max_draws // n_chains)))
+
+    def draw(self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int) -> tuple[Draws, ChainState]:
+        """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
+        n_chains, n = chains.states.shape
+        require_memory(
+            n_chains * n_draws * (n + 24.0) + 8.0 * MOST_GROUPS * model.theta.size,
+            f"keeping {n_chains * n_draws} draws of {n} variables",
+            "lower `max_draws`",
+        )
+        kept = np.empty((n_chains, n_draws, n), chains.states.dtype)
+        moves = as_sampler(self.learner.sampler)
+        for t in range(n_draws):
+            chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
+            kept[:, t] = chains.states
+        groups = kept[: n_chains // self.group * self.group].reshape(-1, self.group * n_draws, n)
+        return Draws.of(model, groups), chains
+
+    def _begin(self, chains: ChainState, n_draws: int) -> Floats:
+        """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
+
+        The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
+        row is near.
+        """
+        model, learner = self.start, self.learner
+        apart = from_independent(model, self.data).theta
+        if model.theta.any() or model.n_hidden or self.data.has_missing:
+            return apart
+        quick = MPLE(l1=learner.l1, l2=learner.l2, log_prior=learner.log_prior)
+        related = run(quick, model, self.data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
+        statistics = self.clamped(model, None)[0].value
+
+        def mismatch(theta: Floats) -> float:
+            draws, _ = self.draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
+            return _ratio(draws.mean - statistics, self.data_error)
+
+        return min((related, apart), key=mismatch)
+
+    def _walk(self) -> Minimisation:
+        """Return how the parameters move on the draws of a round: about the mean, preconditioned as the likelihood."""
+        model, data, l1 = self.start, self.data, self.learner._l1_of(self.start, self.data)
+        known, preconditioner = preconditioning(model.family), None
+        if not (data.has_missing or model.n_hidden or l1.any()):
+            mean = shrunk_means(model, data)
+            if (near := known.independent(mean)) is not None:
+                bend = self.smooth.bend(near)
+                preconditioner = Likelihood().preconditioner(model.replace(near), data, mean, bend)
+        centring = known.centred(present_means(data), l1=bool(l1.any()))
+        return Minimisation(lambda theta: (0.0, theta), as_optimizer("lbfgs"), l1, centring, preconditioner)
+
+
+def _deviations(groups: Floats) -> Floats:
     """Return rows whose products with themselves add up to the covariance of the mean of n independent groups.
 
     The covariance of the groups is itself a sample, so that the mean is off as in Student's distribution, whose
@@ -435,18 +419,18 @@ def _deviations(groups: np.ndarray) -> np.ndarray:
     return (groups - groups.mean(axis=0)) / np.sqrt(n * (n - 3.0))
 
 
-def _ratio(parts: np.ndarray, whole: np.ndarray) -> float:
+def _ratio(parts: Floats, whole: Floats) -> float:
     """Return numbers as a part of others, in the root of the mean of squares."""
     known = whole > 0
     return float(np.sqrt(np.mean(np.square(parts[known] / whole[known])))) if known.any() else 0.0
 
 
-def _coarse(model: Model, stderr: np.ndarray, data_error: np.ndarray) -> float:
+def _coarse(model: Model, stderr: Floats, data_error: Floats) -> float:
     """Return the Monte Carlo error as a part of the data's, of biases or of interactions, whichever is larger."""
     return max(_ratio(stderr[part], data_error[part]) for part in (model.penalised, ~model.penalised))
 
 
-def _within(gradient: np.ndarray, error: np.ndarray) -> float:
+def _within(gradient: Floats, error: Floats) -> float:
     """Return what of the largest entry may be noise, by the largest and by the mean square entry.
 
     Of p entries of noise the largest is near ``sqrt(2 log 2p)`` errors, and the mean square near one.
@@ -458,9 +442,7 @@ def _within(gradient: np.ndarray, error: np.ndarray) -> float:
     return float(gradient.max(initial=0.0) / worst) if worst else 0.0
 
 
-def _walked(
-    walk: Minimisation, function: Reweighted, now: _Progress, error: np.ndarray
-) -> tuple[np.ndarray, float, int]:
+def _walked(walk: Minimisation, function: Reweighted, now: RoundState, error: Floats) -> tuple[Floats, float, int]:
     """Walk down until the gradient is within its noise, or the draws are worth too little (then it returns zero)."""
     walk = replace(walk, function=function)
     state, draws = walk.start(now.theta), function.draws
@@ -477,7 +459,7 @@ def _walked(
     return state.theta, function.worth(state.theta), state.evaluations
 
 
-def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted: float) -> np.ndarray:
+def _edge(function: Reweighted, inside: Floats, outside: Floats, trusted: float) -> Floats:
     """Go from a point where draws are trusted towards one where they are not, while they are: values fall all along."""
     for share in 0.5 ** np.arange(1, 30):
         theta = inside + share * (outside - inside)
@@ -486,7 +468,7 @@ def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted
     return inside
 
 
-def _covariance(model: Model, rows: np.ndarray) -> np.ndarray:
+def _covariance(model: Model, rows: Floats) -> Floats:
     """Return the covariance of the statistics over draws, some at a time."""
     mean = model.family.mean_statistics(rows)
     covariance = np.zeros((mean.size, mean.size))

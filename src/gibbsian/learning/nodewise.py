@@ -12,21 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from gibbsian.arrays import Tensor
+from gibbsian.arrays import Floats, Integers, Tensor
 from gibbsian.backends.device import library_of
 from gibbsian.backends.numba.screening import scaled_half_exponential
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.learning.base import LEARNERS, LearnerState
-from gibbsian.learning.completing import Rounds, all_completions, are_few, require_shown
-from gibbsian.learning.objective import Minimisation, ridge
+from gibbsian.learning.base import LEARNERS
+from gibbsian.learning.completing import all_completions, are_few, require_shown
+from gibbsian.learning.descend import Minimisation, MinimisationFit
+from gibbsian.learning.gradients import CompletedObjective
 from gibbsian.learning.objectives import Equations, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.learning.objectives.conditionals import BoundLoss
-from gibbsian.learning.optimizers import Optimizer, StepInfo
+from gibbsian.learning.objectives.priors import SmoothPenalty
+from gibbsian.learning.optimizers import Optimizer, OptimizerState
 from gibbsian.learning.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models.base import Model
 from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
@@ -49,7 +51,7 @@ def noise_level(n_variables: int, n_rows: float) -> float:
 
 
 # -- directed parameters and their losses -----------------------------------------------------------------------------
-def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, np.ndarray]:
+def directed_pairs(model: Model[PairwiseFamily]) -> tuple[Pairs, Floats]:
     """Return where the directed parameters of a model stand, and its own, each coupling in both directions."""
     return model.family.layout._replace(directed=True), np.concatenate([model.theta, model.parts.couplings])
 
@@ -76,10 +78,10 @@ def log_screening(pairs: Pairs, data: Dataset) -> Function:
 class _LogScreening:
     """The sum of the logarithms of sums of exponentials."""
 
-    owner: np.ndarray
-    sums: Callable[[Any], _ExponentialSums]
+    owner: Integers
+    sums: Callable[[Tensor], _ExponentialSums]
 
-    def __call__(self, theta: Tensor) -> tuple[Any, Any]:
+    def __call__(self, theta: Tensor) -> tuple[float, Tensor]:
         """Return value and gradient."""
         found = self.sums(theta)
         value = (found.top + library_of(found.total).log(found.total)).sum()
@@ -90,13 +92,13 @@ class _LogScreening:
 class _ExponentialSums:
     """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
 
-    owner: np.ndarray
+    owner: Integers
     top: Tensor
     total: Tensor
-    gradient: Any
+    gradient: Tensor
 
     @classmethod
-    def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Any], _ExponentialSums]:
+    def bind(cls, pairs: Pairs, data: Dataset) -> Callable[[Tensor], _ExponentialSums]:
         """Return the sums over rows in memory, or on a device, as a function of theta."""
         present, owner = data.weights > 0, pairs.owner
         bound = pairs_by_block(pairs, WeightedRows.of(data.states[present], data.weights[present]))
@@ -118,7 +120,7 @@ class _ExponentialSums:
         return replace(self, total=self.total * factor, gradient=self.gradient * factor)
 
 
-def _side_by_side(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def _side_by_side(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Return the results for all variables from those for spans of variables; a device has one span, of tensors."""
     if len(parts) == 1:
         return parts[0]
@@ -134,21 +136,13 @@ LOSSES: dict[str, Bind] = {
 
 
 # -- the learners -----------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Progress:
-    """The symmetric parameters, and the optimiser's state over the directed ones."""
-
-    theta: np.ndarray
-    search: Any
-
-
 @declared(frozen=True)
 class Nodewise(Penalised):
     """Minimise ``loss + l1 sum|coupling| + (l2 / 2) sum parameter^2`` for each variable, then average.
 
     The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone. A pair
     has one coupling in each of two regressions, which is what a pairwise model of two-valued variables has; other
-    models are refused. Missing cells are completed under the averaged model (see `gibbsian.learning.completing`).
+    models are refused. Missing cells are completed under the averaged model (see `gibbsian.learning.gradients`).
 
     Examples
     --------
@@ -161,9 +155,12 @@ class Nodewise(Penalised):
     """
 
     loss: ClassVar[str]
+    takes_chunks: ClassVar[bool] = False
 
-    l1: float | Literal["theory"] = number(0.0, L1_THEORY, least=0, words=("theory",))
-    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How all the problems are solved together.")
+    l1: float | Literal["theory"] = number(  # type: ignore[assignment]
+        0.0, L1_THEORY, least=0, words=("theory",)
+    )
+    optimizer: Optimizer[OptimizerState] | str = optimizer_setting("lbfgs", "How all the problems are solved together.")
 
     def __post_init__(self) -> None:
         check(self)
@@ -176,8 +173,8 @@ class Nodewise(Penalised):
         to_spins = (model.family.layout.gap / 2) ** 2
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Bind the loss to the data and evaluate the start."""
+    def bind(self, model: Model[PairwiseFamily], data: Dataset) -> MinimisationFit:
+        """Bind the losses of all variables to the rows, as one function of the directed parameters."""
         if not is_ising(model.family):
             raise ArgumentError(
                 f"solves a regression with one coupling for each pair, which a "
@@ -189,11 +186,14 @@ class Nodewise(Penalised):
         pairs, start = directed_pairs(model)
         l1 = np.where(pairs.penalised, self.penalty(model, data), 0.0)
 
-        def bind(rows: Dataset) -> Minimisation:
-            return Minimisation(ridge(LOSSES[self.loss](pairs, rows), self.l2), self.optimizer, l1)
+        def bound(rows: Dataset) -> Function:
+            return SmoothPenalty(self.l2).added_to(LOSSES[self.loss](pairs, rows))
+
+        def averaged(directed: Floats) -> Model[PairwiseFamily]:
+            return model.replace(pairs.symmetrised(directed))
 
         if not data.has_missing:
-            problem: Any = bind(data)
+            function = bound(data)
         else:
             require_shown(data)
             if not are_few(data):
@@ -201,8 +201,9 @@ class Nodewise(Penalised):
                     "the regressions need every way to complete the rows, and there are too many",
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
-            problem = Rounds(all_completions(data), bind, lambda theta: model.replace(pairs.symmetrised(theta)), l1)
-        return LearnerState((pairs, problem), _Progress(model.theta, problem.start(start)))
+            function = CompletedObjective(bound, all_completions(data), averaged, l1)
+        problem = Minimisation(function, as_optimizer(self.optimizer), l1)
+        return MinimisationFit(problem, start, lambda theta: directed_pairs(model.replace(theta))[1], averaged)
 
     def equations(self, model: Model[PairwiseFamily], data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations of the directed parameters, taken at their averages, which are as near to the truth.
@@ -217,12 +218,6 @@ class Nodewise(Penalised):
         loss = (Pseudolikelihood if self.loss == "rple" else ProbabilityFlow).loss
         bound = pairs_by_block(pairs, WeightedRows.of(data.states, data.weights, by_row=True))
         return Equations(bound.curvature(theta, loss), bound.scores(theta, loss), carry)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step of the optimiser over all problems, and average."""
-        pairs, problem = state.problem
-        search, info = problem.step(state.progress.search)
-        return LearnerState(state.problem, _Progress(pairs.symmetrised(search.theta), search)), info
 
 
 @LEARNERS.register("rise")

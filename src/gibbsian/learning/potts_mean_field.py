@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.models.families.tables import TablesFamily
@@ -18,7 +19,7 @@ from gibbsian.resources import require_memory, row_blocks
 LEAST_UNEXPLAINED = 1e-10
 
 
-def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.ndarray:
+def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floats:
     """Return the mean-field parameters of a Potts family, in the zero-sum gauge.
 
     Parameters
@@ -53,7 +54,7 @@ def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> np.n
     return family.canonical(np.concatenate([*biases, *tables]))
 
 
-def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> np.ndarray:
+def _pair_frequencies(data: Dataset, starts: Integers, pseudocount: float) -> Floats:
     """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
     codes, shares = data.states, data.weights / data.total_weight
     n = len(starts) - 1
@@ -81,7 +82,7 @@ def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> 
     return mixed
 
 
-def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _per_row_shown(pairs: Floats, shown: Floats, sizes: Integers) -> Floats:
     """Divide the counts of pairs of values by the share of the rows that show both columns."""
     if not (shown > 0).all():
         raise MissingValuesError(
@@ -90,7 +91,7 @@ def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> n
     return pairs / np.repeat(np.repeat(shown, sizes, axis=0), sizes, axis=1)
 
 
-def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
+def _inverse(correlations: Floats, data: Dataset) -> Floats:
     scale = np.sqrt(np.outer(np.diag(correlations), np.diag(correlations)))
     inverse, determined = inverted(correlations / scale)
     if determined >= 0:
@@ -102,7 +103,7 @@ def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
     return inverse / scale
 
 
-def inverted(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+def inverted(matrix: Floats) -> tuple[Floats, int]:
     """Invert a correlation matrix of unit diagonal; return also the first column that others determine, else -1."""
     from scipy.linalg.lapack import dpotrf, dpotri
 

@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.backends.device import library_of, twin
 from gibbsian.learning.objectives.centring import LinearMap, pair_centring, product_centring
-from gibbsian.models.base import Array, Family
+from gibbsian.models.base import Family
 from gibbsian.models.families.tables import is_potts
 from gibbsian.models.variables import Variables
 from gibbsian.registry import Registry
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 PRECONDITIONERS = Registry("preconditioner", "gibbsian.learning.objectives", "PRECONDITIONERS")
 
-_Directions = tuple[Array, Array]
+_Directions = tuple[Floats, Floats]
 # Curvatures of parameters, and of couplings of all pairs, below these shares of the largest are taken for these.
 _LIGHTEST, _FLATTEST = 1e-6, 1e-8
 # A variable of a smaller share of the largest weight, as a constant column, bends much more as soon as it moves: more
@@ -70,10 +71,10 @@ class Preconditioner(Protocol):
     def curvature(self) -> PairCurvature | None:
         """What makes it anew at other parameters, where something does."""
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step along a gradient."""
 
-    def first_step(self, slopes: Array) -> Array | None:
+    def first_step(self, slopes: Floats) -> Floats | None:
         """Return a step from independent columns that costs no pass over the rows, by the slopes of a ridge there."""
 
     def on_device(self, twins: ModuleType) -> Preconditioner:
@@ -84,21 +85,21 @@ class Preconditioner(Protocol):
 class DiagonalPreconditioner:
     """A curvature for each parameter about the mean, on any graph and for products of any size."""
 
-    curvatures: Array
+    curvatures: Floats
     curvature: ClassVar[None] = None
 
     @classmethod
-    def of(cls, curvatures: Array, ridges: Array) -> Self:
+    def of(cls, curvatures: Floats, ridges: Floats) -> Self:
         """Build it from curvatures, none of them too small, and a ridge."""
         # where all columns are constant there is no curvature at all
         least = _LIGHTEST * curvatures.max(initial=0.0) or 1.0
         return cls(np.maximum(curvatures, least) + ridges)
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step along a gradient."""
         return gradient / self.curvatures
 
-    def first_step(self, slopes: Array) -> None:
+    def first_step(self, slopes: Floats) -> None:
         """Return None: what products of columns have in common is not known."""
 
     def on_device(self, twins: ModuleType) -> Self:
@@ -124,15 +125,15 @@ class PairPreconditioner:
         What it is made from.
     """
 
-    ends: Array
-    lean: Array
-    bias_inverse: Array
-    scales: Array
-    basis: Array
-    divisors: Array
+    ends: Floats
+    lean: Floats
+    bias_inverse: Floats
+    scales: Floats
+    basis: Floats
+    divisors: Floats
     curvature: PairCurvature
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step along a gradient."""
         (i, j), library = self.ends, library_of(gradient)
         n_biases = len(gradient) - len(i)
@@ -145,23 +146,23 @@ class PairPreconditioner:
         own = self.bias_inverse @ biases if self.bias_inverse.ndim == 2 else self.bias_inverse * biases
         return library.concatenate([own + (self.lean * couplings).sum(axis=1), couplings[i, j]])
 
-    def _divided(self, slopes: Array) -> Array:
+    def _divided(self, slopes: Floats) -> Floats:
         inside = self.basis.T @ (self.scales * slopes) @ self.basis
         return self.scales * (self.basis @ (inside / self.divisors) @ self.basis.T)
 
     @classmethod
-    def of(cls, ends: Array, numbers: Array, curvature: PairCurvature) -> Self:
+    def of(cls, ends: Floats, numbers: Floats, curvature: PairCurvature) -> Self:
         """Cut up the numbers of a preconditioner, side by side in one array."""
         n = len(numbers)
         lean, scales, basis = (numbers[:, k * n : (k + 1) * n] for k in range(3))
         inverse, values = numbers[:, -2], numbers[:, -1]
         return cls(ends, lean, inverse, scales, basis, (values[:, None] + values) / 2, curvature)
 
-    def at(self, numbers: Array) -> Self:
+    def at(self, numbers: Floats) -> Self:
         """Return the preconditioner at other parameters, from what `PairCurvature.renewed` says of them."""
         return self.of(self.ends, numbers, self.curvature)
 
-    def first_step(self, slopes: Array) -> Array | None:
+    def first_step(self, slopes: Floats) -> Floats | None:
         """Return a step of pseudolikelihood from independent columns; None without biases."""
         return self.curvature.first_step(slopes) if self.curvature.bias else None
 
@@ -186,18 +187,18 @@ class LevelPreconditioner:
         That of the parameters after the levels.
     """
 
-    curvatures: Array
+    curvatures: Floats
     ties: csr_array
     couplings: DiagonalPreconditioner | PairPreconditioner
     curvature: ClassVar[None] = None
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step along a gradient."""
         levels, couplings = gradient[: len(self.curvatures)], gradient[len(self.curvatures) :]
         steps = levels / self.curvatures + self.ties @ (self.ties.T @ levels)
         return library_of(gradient).concatenate([steps, self.couplings(couplings)])
 
-    def first_step(self, slopes: Array) -> Array | None:
+    def first_step(self, slopes: Floats) -> Floats | None:
         """Return a step of the couplings alone; None where not all pairs are coupled."""
         n_levels, shape = len(self.curvatures), self.couplings.curvature
         if shape is None:
@@ -231,22 +232,22 @@ class PairCurvature:
         The mean squares of the columns, less those of `spins`: of scores about their means the variances.
     """
 
-    ends: Array
-    spins: Array
-    shifts: Array
-    covariance: Array
-    ridges: tuple[float, float | Array]
+    ends: Floats
+    spins: Floats
+    shifts: Floats
+    covariance: Floats
+    ridges: tuple[float, float | Floats]
     bias: bool
-    squares: float | Array = 1.0
+    squares: float | Floats = 1.0
 
     @cached_property
-    def _independent(self) -> tuple[Array, Array, _Directions]:
+    def _independent(self) -> tuple[Floats, Floats, _Directions]:
         """Weights and means of pseudolikelihood where columns are independent, and directions there."""
         weights = np.diag(self.covariance)
         means = -(self.spins / weights)[:, None] * self.covariance
         return weights, means, self._directions(weights, means)
 
-    def _directions(self, weights: Array, means: Array) -> _Directions:
+    def _directions(self, weights: Floats, means: Floats) -> _Directions:
         """Eigenvalues and eigenvectors of the correlations between couplings of a variable, over all variables."""
         scales, held = self._scales(self._bent(weights, means)), weights * self._held(weights)
         np.fill_diagonal(scales, 0.0)
@@ -258,21 +259,21 @@ class PairCurvature:
         values, basis = (np.linalg if (twins := twin("moments")) is None else twins).eigh(correlations)
         return np.maximum(values, _FLATTEST * values[-1]), basis
 
-    def _held(self, weights: Array) -> Array:
+    def _held(self, weights: Floats) -> Floats:
         """Return the share that a ridge keeps each bias from taking up."""
         return self.bias * self.ridges[0] / (weights + self.ridges[0])
 
-    def _bent(self, weights: Array, means: Array) -> Array:
+    def _bent(self, weights: Floats, means: Floats) -> Floats:
         """Return how each variable's loss bends with its couplings, its bias taken out as far as a ridge lets it."""
         spins = np.clip(self.spins + means, -1.0, 1.0)
         bent = self.squares - (spins**2 if self.bias else self.spins * (self.spins + 2.0 * means))
         return weights[:, None] * (bent + self._held(weights)[:, None] * np.square(means + self.shifts))
 
-    def _scales(self, bent: Array) -> Array:
+    def _scales(self, bent: Floats) -> Floats:
         bent = bent + bent.T
         return 1.0 / np.sqrt(np.maximum(bent, _FLATTEST * bent.max()) + self.ridges[1])
 
-    def _lean(self, weights: Array, means: Array) -> Array:
+    def _lean(self, weights: Floats, means: Floats) -> Floats:
         held = self._held(weights)[:, None]
         lean = held * self.shifts - (1.0 - held) * means
         np.fill_diagonal(lean, 0.0)
@@ -289,13 +290,13 @@ class PairCurvature:
         lean = self._lean(variances, np.zeros_like(scales))
         return PairPreconditioner(self.ends, lean, inverse, scales, basis, np.outer(values, values), self)
 
-    def of_losses(self, weights: Array, means: Array) -> PairPreconditioner:
+    def of_losses(self, weights: Floats, means: Floats) -> PairPreconditioner:
         """Return the preconditioner where columns are independent, by weights of variables and means under each."""
         weights = np.maximum(weights, _LEAST_WEIGHT * weights.max(initial=0.0))
         numbers = self._numbers(weights, means, self._independent[2])
         return PairPreconditioner.of(self.ends, numbers, self)
 
-    def renewed(self, sums: Array) -> Array:
+    def renewed(self, sums: Floats) -> Floats:
         """Return the numbers of the preconditioner elsewhere, by weights of variables and column sums under each.
 
         They are one plain array, so that a checkpoint holds them; `PairPreconditioner.at` takes them.
@@ -305,12 +306,12 @@ class PairCurvature:
         weights = np.maximum(weights, _LEAST_RENEWED * weights.max())
         return self._numbers(weights, means, self._directions(weights, means))
 
-    def _numbers(self, weights: Array, means: Array, directions: _Directions) -> Array:
+    def _numbers(self, weights: Floats, means: Floats, directions: _Directions) -> Floats:
         values = (1.0 - _SHRUNK) * directions[0] + _SHRUNK
         inverse, scales = 1.0 / (weights + self.ridges[0]), self._scales(self._bent(weights, means))
         return np.column_stack([self._lean(weights, means), scales, directions[1], inverse, values])
 
-    def first_step(self, slopes: Array) -> Array:
+    def first_step(self, slopes: Floats) -> Floats:
         """Return a step of pseudolikelihood from independent columns, by which fields move by less than one.
 
         Moments of pairs tell all of it; `slopes` are those of a ridge there.
@@ -322,7 +323,7 @@ class PairCurvature:
 
 
 # -- what is known of a family -----------------------------------------------------------------------------------------
-def frequencies(variables: Variables, mean: Array) -> Array:
+def frequencies(variables: Variables, mean: Floats) -> Floats:
     """Return how often each value occurs, which is what means of columns are unless these have two scores."""
     if not variables.two_valued or variables.scores is None:
         return mean
@@ -337,16 +338,16 @@ class Preconditioning:
 
     family: Family
 
-    def centred(self, origin: Array, l1: bool = False) -> LinearMap:
+    def centred(self, origin: Floats, l1: bool = False) -> LinearMap:
         """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
         return LinearMap(np.ones(self.family.n_parameters))
 
-    def independent(self, mean: Array) -> Array | None:
+    def independent(self, mean: Floats) -> Floats | None:
         """Return theta of independent columns with these means, or None where that is not a matter of biases."""
         return None
 
     def preconditioner(
-        self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
+        self, mean: Floats, statistics: Callable[[], Floats], weights: Floats | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent, or None.
 
@@ -376,21 +377,21 @@ class PairPreconditioning(Preconditioning):
 
     family: PairwiseFamily
 
-    def centred(self, origin: Array, l1: bool = False) -> LinearMap:
+    def centred(self, origin: Floats, l1: bool = False) -> LinearMap:
         """Return the change to parameters about a mean; couplings are only rescaled."""
         family, half = self.family, self.family.layout.gap / 2
         scales = np.full(family.n_parameters, half**2)
         scales[: family.layout.n_biases] = half
         return pair_centring(family.graph.edges, origin, scales) if family.bias else LinearMap(scales)
 
-    def independent(self, mean: Array) -> Array:
+    def independent(self, mean: Floats) -> Floats:
         """Return theta of independent columns with these means, all between the two values."""
         theta, n_biases = np.zeros(self.family.n_parameters), self.family.layout.n_biases
         theta[:n_biases] = _log_odds(self.family.variables, mean)[:n_biases]
         return theta
 
     def preconditioner(
-        self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
+        self, mean: Floats, statistics: Callable[[], Floats], weights: Floats | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent."""
         family, (_, bias, low, gap, _), n_biases = self.family, self.family.layout, self.family.layout.n_biases
@@ -418,7 +419,7 @@ class ProductPreconditioning(Preconditioning):
 
     family: ProductsFamily
 
-    def centred(self, origin: Array, l1: bool = False) -> LinearMap:
+    def centred(self, origin: Floats, l1: bool = False) -> LinearMap:
         """Return the change to parameters about a mean, where every part of a product is one and nothing is sparse.
 
         The change mixes products, so that an L1 penalty, which would act on the mixtures, leaves them as they are.
@@ -429,7 +430,7 @@ class ProductPreconditioning(Preconditioning):
             known = product_centring(family.scopes, origin, np.multiply.reduceat((gaps / 2)[members], pointers[:-1]))
         return super().centred(origin) if known is None else known
 
-    def independent(self, mean: Array) -> Array | None:
+    def independent(self, mean: Floats) -> Floats | None:
         """Return theta of independent columns with these means, where all have two values and a bias."""
         scopes, singles = self.family.scopes, np.flatnonzero(self.family.scopes.sizes == 1)
         if not self.family.variables.two_valued or len(singles) < scopes.n_variables:
@@ -439,7 +440,7 @@ class ProductPreconditioning(Preconditioning):
         return theta
 
     def preconditioner(
-        self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
+        self, mean: Floats, statistics: Callable[[], Floats], weights: Floats | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent: a curvature for each product."""
         centring = self.centred(mean)
@@ -464,20 +465,20 @@ class TablePreconditioning(Preconditioning):
         return self.family.n_parameters > MANY_PARAMETERS and is_potts(self.family)
 
     @cached_property
-    def _value_pairs(self) -> Array:
+    def _value_pairs(self) -> Integers:
         """Which two values, counted over all variables, each entry of the tables of pairs is of: a row for each."""
         values = np.split(np.arange(sum(self.family.variables.sizes)), self.family.variables.offsets[1:-1])
         grids = [np.meshgrid(values[i], values[j], indexing="ij") for i, j in self.family.graph.edges.tolist()]
         return np.vstack([np.zeros((0, 2), np.intp), *(np.reshape(grid, (2, -1)).T for grid in grids)])
 
-    def centred(self, origin: Array, l1: bool = False) -> LinearMap:
+    def centred(self, origin: Floats, l1: bool = False) -> LinearMap:
         """Return the change to parameters about the frequencies of values; couplings are only rescaled."""
         if not self._is_large:
             return super().centred(origin, l1)
         scales = np.ones(self.family.n_parameters)
         return pair_centring(self._value_pairs, frequencies(self.family.variables, origin), scales)
 
-    def independent(self, mean: Array) -> Array | None:
+    def independent(self, mean: Floats) -> Floats | None:
         """Return theta of independent columns with these frequencies of values, none of them zero."""
         if not self._is_large:
             return None
@@ -486,7 +487,7 @@ class TablePreconditioning(Preconditioning):
         return self.family.canonical(theta)
 
     def preconditioner(
-        self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
+        self, mean: Floats, statistics: Callable[[], Floats], weights: Floats | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent: a curvature for each entry.
 
@@ -509,19 +510,19 @@ class ScorePreconditioning(Preconditioning):
     family: OrdinalFamily
 
     @cached_property
-    def _levels(self) -> tuple[Array, Array, Array]:
+    def _levels(self) -> tuple[Floats, Integers, Mask]:
         """The score of each level, which variable it is of, and which are not the lowest of theirs."""
         scores, sizes = self.family.variables.levels, self.family.variables.sizes
         owner = np.repeat(np.arange(len(sizes)), sizes)
         return np.concatenate(scores), owner, np.diff(owner, prepend=-1) == 0
 
     @cached_property
-    def _halves(self) -> Array:
+    def _halves(self) -> Floats:
         """Half of the range of each variable's scores, the unit of centred ones."""
         ranges = np.array([np.ptp(levels) for levels in self.family.variables.levels])
         return np.where(ranges > 0, ranges / 2, 1.0)
 
-    def centred(self, origin: Array, l1: bool = False) -> LinearMap:
+    def centred(self, origin: Floats, l1: bool = False) -> LinearMap:
         """Return the change to parameters about the mean scores: levels take up couplings, which are only rescaled."""
         from scipy.sparse import block_array, csr_array, eye_array
 
@@ -536,14 +537,14 @@ class ScorePreconditioning(Preconditioning):
         scales = np.concatenate([np.ones(n_levels), self._halves[i] * self._halves[j]])
         return LinearMap(scales, inner, outer)
 
-    def independent(self, mean: Array) -> Array:
+    def independent(self, mean: Floats) -> Floats:
         """Return theta of independent columns with these frequencies of levels, none of them zero."""
         (_, owner, above), logs = self._levels, np.log(frequencies(self.family.variables, mean))
         levels = (logs - logs[~above][owner])[above]
         return np.concatenate([levels, np.zeros(self.family.graph.n_edges)])
 
     def preconditioner(
-        self, mean: Array, statistics: Callable[[], Array], weights: Array | None, l2: float
+        self, mean: Floats, statistics: Callable[[], Floats], weights: Floats | None, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian where columns are independent."""
         graph, (scores, owner, _), rates = self.family.graph, self._levels, frequencies(self.family.variables, mean)
@@ -562,7 +563,7 @@ class ScorePreconditioning(Preconditioning):
         return self._with_levels(rates, l2, dense)
 
     def _with_levels(
-        self, rates: Array, l2: float, couplings: DiagonalPreconditioner | PairPreconditioner
+        self, rates: Floats, l2: float, couplings: DiagonalPreconditioner | PairPreconditioner
     ) -> LevelPreconditioner:
         from scipy.sparse import csr_array
 
@@ -574,7 +575,7 @@ class ScorePreconditioning(Preconditioning):
         return LevelPreconditioner(p + l2, ties, couplings)
 
 
-def _log_odds(variables: Variables, mean: Array) -> Array:
+def _log_odds(variables: Variables, mean: Floats) -> Floats:
     """Return the bias at which a two-valued column by itself has each mean."""
     low, gap = variables.lows_and_gaps
     rates = (mean - low) / gap

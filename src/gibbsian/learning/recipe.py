@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.around import Around
 from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
 from gibbsian.learning.objectives.base import Equations
-from gibbsian.learning.objectives.priors import SmoothPenalty, bind_prior, check_prior
+from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.models.base import Family, Model
 from gibbsian.settings import Setting, check, declared, free, number
@@ -36,7 +37,7 @@ PENALTY = Setting("Strength of a penalty.", "number", low=0)
 class Penalised(Learner):
     """A learner with penalties on the parameters in the model's own coding."""
 
-    l1: Any = number(0.0, L1, least=0)
+    l1: float = number(0.0, L1, least=0)
     l2: float = number(0.0, L2, least=0)
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class Penalised(Learner):
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
-    def _l1_of(self, model: Model[Family]) -> np.ndarray:
+    def _l1_of(self, model: Model[Family]) -> Floats:
         """Return the L1 penalty of each parameter."""
         return np.where(model.penalised, self.l1, 0.0)
 
@@ -61,7 +62,7 @@ class Penalised(Learner):
 class WithPrior(Penalised):
     """A learner of the maximum of the posterior (YK15): what it lowers has minus the log-prior added."""
 
-    log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
+    log_prior: Prior | None = free(None, LOG_PRIOR, doc="str, callable or None")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +73,7 @@ class WithPrior(Penalised):
         """The strengths of the penalties, and the prior."""
         return Penalties(self.l1, self.l2, self.log_prior)
 
-    def _l1_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
+    def _l1_of(self, model: Model[Family], data: Rows, seen: float = 0.0) -> Floats:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
         corners = bind_prior(self.log_prior, model.penalised)[1]
         return super()._l1_of(model) + corners / (seen + n_rows(data))
@@ -92,9 +93,7 @@ class Recipe(WithPrior, Around):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        built = self.learner  # here, so that a part which cannot be is refused
-        if self.log_prior is not None and built.penalties.log_prior is None:
-            raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
+        _ = self.learner  # here, so that a part which cannot be is refused
 
     def build(self) -> Learner:
         """Put the parts together."""

@@ -18,7 +18,7 @@ from gibbsian.models.families.gaussian import Moments
 from gibbsian.rng import Key
 
 # Maximum number of steps on the moments after a chunk; closed forms need one.
-STEPS_PER_CHUNK = 20
+STEPS_PER_CHUNK = 200
 SETTLED = 1e-9
 IMPROPER = Failed(
     "the estimate is no distribution, because its precision matrix is not positive definite",

@@ -9,8 +9,8 @@ import numpy as np
 from gibbsian.arrays import Integers
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.learning.objective import ridge
 from gibbsian.learning.objectives import Pseudolikelihood
+from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.models import Model, PairwiseFamily
 from gibbsian.progress import report
 from gibbsian.startup import pandas
@@ -69,7 +69,7 @@ def decimation(X: object, *, fraction: float = 0.05, tol: float = 1e-6, **option
 def _fit(problem: Problem, model: Model[PairwiseFamily], tol: float) -> tuple[Model[PairwiseFamily], float]:
     """Return the model of largest pseudolikelihood on the model's graph, and its mean log-pseudolikelihood."""
     function = Pseudolikelihood().bind(model, problem.spins)
-    theta = minimise(ridge(function, problem.l2), model.theta, np.zeros(model.theta.size), tol=tol)
+    theta = minimise(SmoothPenalty(problem.l2).added_to(function), model.theta, np.zeros(model.theta.size), tol=tol)
     return model.replace(theta), -function(theta)[0]
 
 

@@ -15,7 +15,8 @@ from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learning.objectives.base import Scores
-from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
+from gibbsian.learning.objectives.curvature import FLOPS_PER_SECOND
+from gibbsian.models.conditionals.base import STATES_AT_ONCE
 from gibbsian.resources import require_memory
 
 WeightMeaning = Literal["frequencies", "importance"]

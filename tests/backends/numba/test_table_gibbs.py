@@ -1,9 +1,10 @@
 """Sweeps of codes: rows of tables in vectors give the draws of one entry after the other."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-import gibbsian as gb
 from gibbsian.backends.numba import table_gibbs
 from gibbsian.backends.numba.categorical import draw_value, row_of_weights
 from gibbsian.backends.table_entries import Entries
@@ -11,28 +12,24 @@ from gibbsian.backends.table_entries import Entries
 ODD = (21, 3, 9, 2, 40, 8, 17)
 
 
-def rows_of(family, theta):
-    """Each variable's own table and then those of pairs, by the code of the other, its own values side by side."""
-    tables, entries, bases = [], [0], []
-    others, strides, pointers = [], [], [0]
-    sizes, found = family.variables.sizes, dict(zip(family.scopes, family.tables(theta), strict=True))
+def layout_of(sizes, biases, couplings, apart):
+    """Each variable's own table and then those of pairs, by the code of the other; its own values stand `apart`."""
+    tables, entries, bases, others, strides, pointers = [], [0], [], [], [], [0]
 
     def add(table):
         bases.append(sum(map(np.size, tables)))
-        tables.append(table.ravel())
+        tables.append(np.repeat(table.ravel(), apart))
+        pointers.append(len(others))
 
     for i, q in enumerate(sizes):
-        add(found[i,])
-        pointers.append(len(others))
+        add(biases[i])
         for j in range(len(sizes)):
-            pair = (min(i, j), max(i, j))
-            if pair in found and i != j:
-                add(found[pair] if j < i else found[pair].T)
+            if i != j:
                 others.append(j)
-                strides.append(q)
-                pointers.append(len(others))
+                strides.append(apart * q)
+                add(couplings[j, i] if j < i else couplings[i, j].T)
         entries.append(len(bases))
-    arrays = entries, bases, np.ones(len(bases)), pointers, others, strides
+    arrays = entries, bases, np.full(len(bases), apart), pointers, others, strides
     return np.concatenate([*tables, np.zeros(8)]), Entries(*(np.array(one, np.int64) for one in arrays))
 
 
@@ -40,13 +37,14 @@ def rows_of(family, theta):
 @pytest.mark.parametrize("random_scan", [False, True])
 @pytest.mark.parametrize("holds", [False, True])
 def test_rows_in_vectors_give_the_same_draws(sizes, random_scan, holds, rng):
-    family = gb.TablesFamily.potts(gb.graphs.complete(len(sizes)), gb.Variables.categories(sizes))
-    theta = rng.normal(size=family.n_parameters)
+    biases = [rng.normal(size=q) for q in sizes]
+    couplings = {(i, j): rng.normal(size=(sizes[i], sizes[j])) for i, j in combinations(range(len(sizes)), 2)}
     codes = (rng.random((37, len(sizes))) * sizes).astype(np.int8)
     streams = rng.integers(1, 2**63, (37, 4)).astype(np.uint64)
     held = rng.random(codes.shape) < 0.3 if holds else None
     results = []
-    for tables, entries in ((theta, family.layout.entries), rows_of(family, theta)):
+    for apart in (1, 2):
+        tables, entries = layout_of(sizes, biases, couplings, apart)
         own, words = codes.copy(), streams.copy()
         how = np.array(sizes), np.arange(len(sizes)), held, len(sizes) * random_scan, 3
         changes = table_gibbs.sweeps(own, words, tables, *entries, *how)

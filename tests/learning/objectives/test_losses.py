@@ -8,7 +8,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
 from gibbsian.backends.threads import limited_threads
-from gibbsian.learning import ObjectiveLearner, run
+from gibbsian.learning import Descend, run
 from gibbsian.learning.objectives import (
     OBJECTIVES,
     ConditionalsObjective,
@@ -226,7 +226,7 @@ class TestSkippingData:
         start = truth.replace(np.zeros_like(truth.theta))
         error = {}
         for skip in (False, True):
-            learner = ObjectiveLearner(ProbabilityFlow(skip_data=skip), l2=1e-6)
+            learner = Descend(ProbabilityFlow(skip_data=skip), l2=1e-6)
             fitted = run(learner, start, data, rng, max_iter=200).model
             error[skip] = np.abs(fitted.theta - truth.theta).max()
         assert error[False] < 0.1

@@ -136,8 +136,6 @@ def test_a_function_of_theta_serves_every_learner(votes):
     for fitted in fits:
         gradient = value_and_gradient(Likelihood(), fitted, votes)[1] - log_prior(fitted.theta)[1] / votes.total_weight
         assert np.abs(gradient).max() < 1e-6
-    newton = gb.BoltzmannMachine(learner=gb.learning.MLE(optimizer="newton", log_prior=log_prior), tol=1e-8).fit(votes)
-    np.testing.assert_allclose(newton.model_.theta, fits[0].theta, atol=1e-5)
 
 
 def test_priors_elsewhere(votes, tmp_path):
@@ -173,13 +171,11 @@ def test_over_chunks_a_prior_counts_once(learner, votes):
     assert np.abs(many.model_.theta - flat).max() < 0.5 * np.abs(flat).max()
 
 
-def test_second_derivatives_of_penalties():
+def test_the_mean_curvature_of_penalties():
     theta = np.array([-1.0, 0.5, 2.0])
-    np.testing.assert_allclose(SmoothPenalty(0.3).hessian(theta), 0.3 * np.eye(3))
     assert SmoothPenalty(0.3).bend(theta) == 0.3
     quartic = SmoothPenalty(0.3, lambda at: (-float((at**4).sum()) / 4, -(at**3)), n_rows=5.0)
     expected = 0.3 + 3 * theta**2 / 5
-    np.testing.assert_allclose(quartic.hessian(theta), np.diag(expected), atol=1e-7)
     assert quartic.bend(theta) == pytest.approx(expected.mean(), rel=1e-6)
     hollow = SmoothPenalty(0.0, lambda at: (float((at**2).sum()), 2 * at))  # bends the other way
     assert hollow.bend(theta) == 0.0

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learning import ObjectiveLearner, as_learner, run
+from gibbsian.learning import Descend, as_learner, run
 from gibbsian.learning.objectives import Pseudolikelihood
 from gibbsian.learning.optimizers import LBFGS, Adam, Ascent, Decay, GradientStep
 from gibbsian.storage import Checkpoint
@@ -52,7 +52,7 @@ def test_adam_does_not_see_the_scale_of_the_gradient():
 
 def test_adam_finds_the_minimum_of_the_objective(problem, rng):
     model, data = problem
-    slow = run(ObjectiveLearner(Pseudolikelihood(), "adam"), model, data, rng, tol=1e-6, max_iter=20_000)
+    slow = run(Descend(Pseudolikelihood(), optimizer="adam"), model, data, rng, tol=1e-6, max_iter=20_000)
     fast = run(as_learner("mple"), model, data, rng, tol=1e-8)
     assert slow.converged
     np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-5)
@@ -87,7 +87,7 @@ def test_decay_is_the_schedule_of_robbins_and_monro():
 @pytest.mark.parametrize("make", [Ascent, Adam])
 def test_trace_shows_the_falling_rate(problem, rng, make):
     optimizer = make(0.1, Decay(power=1.0, delay=2))
-    result = run(ObjectiveLearner(Pseudolikelihood(), optimizer), *problem, rng, max_iter=5)
+    result = run(Descend(Pseudolikelihood(), optimizer=optimizer), *problem, rng, max_iter=5)
     np.testing.assert_allclose(result.trace.column("step_size"), 0.1 / (1 + np.arange(5) / 2))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.categorical import draw_value, row_of_weights
 from gibbsian.backends.numba.random import below, fill_words, uniform
-from gibbsian.backends.numba.vectors import WIDTH, sum_rows
+from gibbsian.backends.numba.vectors import WIDTH, sum_table_rows
 
 GROUP = 32
 
@@ -92,7 +92,7 @@ def sweeps(
                     state, n, e = codes[c], cardinalities[i], entries[i]
                     if of_rows[i]:  # here: a call with so many arrays takes longer than the sum of a few rows
                         n_others, n_vectors, p = entries[i + 1] - e - 1, (n + WIDTH - 1) // WIDTH, other_pointers[e]
-                        sum_rows(tables, state, bases, others, other_strides, e, p, n_others, n_vectors, weights)  # type: ignore[call-arg]
+                        sum_table_rows(tables, state, bases, others, other_strides, e, p, n_others, n_vectors, weights)  # type: ignore[call-arg]
                     else:
                         _fill_weights(
                             weights, n, state, i, tables, entries, bases, strides, other_pointers, others, other_strides

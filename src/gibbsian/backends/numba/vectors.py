@@ -8,7 +8,7 @@ loop in Numba, on one thread:
 `update_chains`, 32 chains of spins    5 to 28 times loops over 32 lanes, 11 to 22 times one chain after the other
 `update_sites`, 64 sites of a lattice  10 times (5.0 instead of 47.6 ns a spin)
 `fill_lanes`, random words             part of both
-`sum_rows`, `exponentials`, codes      5 to 10 times for the sweeps of Potts models (`table_gibbs`)
+`sum_table_rows`, `exponentials`       5 to 10 times for the sweeps of Potts models (`table_gibbs`)
 `Lanes`, full-span sweeps (`span`)     7 to 19 times blocks of 16
 `Lanes`, Walsh transforms (`walsh`)    2.8 to 7.3 times butterflies alone
 =====================================  =====================================================================
@@ -285,7 +285,7 @@ def update_sites(typingctx, x, n, words, hold, biases, offsets, starts, weights,
 
 # -- numbers in lanes ----------------------------------------------------------------------------------------------
 @intrinsic
-def sum_rows(typingctx, table, codes, bases, others, strides, entry, position, n_others, n_vectors, row):
+def sum_table_rows(typingctx, table, codes, bases, others, strides, entry, position, n_others, n_vectors, row):
     """Fill a row with a sum of rows of a table: one that is given, and one for the code of each other variable.
 
     The given one begins at ``bases[entry]``, that of the k-th other variable, ``others[position + k]``, at

@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy as np
-
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Slice
 from gibbsian.data import Dataset
 from gibbsian.models import Model
-from gibbsian.models.base import ClosedForm, Family, keeps
+from gibbsian.models.base import ClosedForm, DiscreteFamily, Family, keeps
 from gibbsian.registry import Registry
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ OBJECTIVES = Registry("objective", "gibbsian.learning.objectives", "OBJECTIVES")
 Function = Callable[[Floats], tuple[float, Floats]]
 """Maps theta to a value and its gradient."""
 
-Scores = Iterator[tuple[slice, Floats]]
+Scores = Iterator[tuple[Slice, Floats]]
 """Blocks of states with the gradient of each state's loss, one row per state."""
 
 
@@ -92,16 +90,20 @@ class Objective(ABC, Generic[F]):
         """Return the function of theta for a sample of rows, to an accuracy well below the sample's own."""
         return self.bind(model, data)
 
-    def in_closed_form(self) -> Objective | None:
+    def in_closed_form(self) -> Objective[DiscreteFamily] | None:
         """Return the form for families whose sums have a closed form."""
         return None
 
-    def with_hidden(self) -> Objective:
+    def with_hidden(self) -> Objective[DiscreteFamily]:
         """Return the form for families with hidden units."""
-        return self
+        return self  # type: ignore[return-value]
 
     def preconditioner(self, model: Model[F], data: Dataset, mean: Floats, l2: float) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
+        return None
+
+    def inverse_hessian(self, model: Model[F], data: Dataset, l2: float) -> Preconditioner | None:
+        """Return an approximate inverse Hessian near the minimum, where moments of the data give one."""
         return None
 
     def derivative_sums(self, model: Model[F], data: Dataset) -> Callable[[Floats], Floats] | None:
@@ -117,14 +119,16 @@ class Objective(ABC, Generic[F]):
         raise NotImplementedError
 
 
-def for_model(objective: Objective, model: Model[Family]) -> Objective:
+def for_model(objective: Objective[DiscreteFamily], model: Model[DiscreteFamily]) -> Objective[DiscreteFamily]:
     """Return an objective in the form that a model needs: it may have one for hidden units, one for closed forms."""
     if keeps(model.family, ClosedForm):
         return objective.in_closed_form() or objective
     return objective.with_hidden() if model.n_hidden else objective
 
 
-def value_and_gradient(objective: Objective, model: Model[Family], data: Dataset) -> tuple[float, np.ndarray]:
+def value_and_gradient(
+    objective: Objective[DiscreteFamily], model: Model[DiscreteFamily], data: Dataset
+) -> tuple[float, Floats]:
     """Evaluate an objective once, at the model's own parameters.
 
     Examples

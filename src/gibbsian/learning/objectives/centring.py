@@ -8,13 +8,14 @@ drags two biases along, gradient steps creep through a narrow valley, and a rate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Protocol, Self
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba.cliques import shift_products
 from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
 
@@ -26,7 +27,7 @@ class Matrix(Protocol):
     def T(self) -> Matrix:
         """The transpose."""
 
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray: ...
+    def __matmul__(self, vector: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,30 +42,30 @@ class LinearMap:
         What parameters add to each other, and its inverse; None where they stay apart.
     """
 
-    scales: np.ndarray
+    scales: Floats
     inner: Matrix | None = None
     outer: Matrix | None = None
 
-    def inwards(self, theta: np.ndarray) -> np.ndarray:
+    def inwards(self, theta: Floats) -> Floats:
         """Return the centred parameters of the model with parameters `theta`."""
         return self.scales * (theta if self.inner is None else self.inner @ theta)
 
-    def outwards(self, centred: np.ndarray) -> np.ndarray:
+    def outwards(self, centred: Floats) -> Floats:
         """Return theta of the model with these centred parameters."""
         unscaled = centred / self.scales
         return unscaled if self.outer is None else self.outer @ unscaled
 
-    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+    def gradient(self, gradient: Floats) -> Floats:
         """Return the gradient with respect to the centred parameters, given that with respect to theta."""
         pulled = gradient if self.outer is None else self.outer.T @ gradient
         return pulled / self.scales
 
-    def gradient_outwards(self, gradient: np.ndarray) -> np.ndarray:
+    def gradient_outwards(self, gradient: Floats) -> Floats:
         """Return the gradient with respect to theta, given that with respect to the centred parameters."""
         scaled = gradient * self.scales
         return scaled if self.inner is None else self.inner.T @ scaled
 
-    def l1(self, l1: np.ndarray) -> np.ndarray:
+    def l1(self, l1: Floats) -> Floats:
         """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
         return l1 / self.scales
 
@@ -84,8 +85,8 @@ class PairShift:
     `pairs` say which two biases, one in each column, each parameter after the biases is of.
     """
 
-    pairs: np.ndarray
-    mean: np.ndarray
+    pairs: Integers
+    mean: Floats
     transposed: bool = False
 
     @property
@@ -93,8 +94,8 @@ class PairShift:
         """The transpose."""
         return replace(self, transposed=not self.transposed)
 
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
-        shift = spread_biases if self.transposed else gather_couplings
+    def __matmul__(self, vector: Floats) -> Floats:
+        shift: Callable[[Floats, Integers, Floats], Floats] = spread_biases if self.transposed else gather_couplings
         return shift(vector, self.pairs, self.mean)
 
     def on_device(self, twins: ModuleType) -> Matrix:
@@ -102,7 +103,7 @@ class PairShift:
         return twins.Shift(self.pairs.T, self.mean, self.transposed)
 
 
-def pair_centring(pairs: np.ndarray, mean: np.ndarray, scales: np.ndarray) -> LinearMap:
+def pair_centring(pairs: Integers, mean: Floats, scales: Floats) -> LinearMap:
     """Return the change for biases and what pairs of them have in common: biases take up its mean."""
     return LinearMap(scales, PairShift(pairs, mean), PairShift(pairs, -mean))
 
@@ -114,8 +115,8 @@ class ProductShift:
     `steps` have a variable, a product that holds it, and the one that is left without it, in the variables' order.
     """
 
-    steps: np.ndarray
-    mean: np.ndarray
+    steps: Integers
+    mean: Floats
     transposed: bool = False
 
     @property
@@ -123,11 +124,11 @@ class ProductShift:
         """The transpose."""
         return replace(self, transposed=not self.transposed)
 
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+    def __matmul__(self, vector: Floats) -> Floats:
         return shift_products(vector, self.steps, self.mean, self.transposed)
 
 
-def product_centring(products: Sequence[tuple[int, ...]], mean: np.ndarray, scales: np.ndarray) -> LinearMap | None:
+def product_centring(products: Sequence[tuple[int, ...]], mean: Floats, scales: Floats) -> LinearMap | None:
     """Return the change for products of any size; None unless every part of a product is a product too."""
     place = {product: number for number, product in enumerate(products)}
     steps = [

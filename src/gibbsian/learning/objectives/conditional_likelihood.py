@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Integers, Mask
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
@@ -24,12 +25,7 @@ TARGETS = (
 )
 
 
-def targets_setting() -> Any:
-    """Declare the columns that are predicted from the others."""
-    return free(None, TARGETS, doc="str, int or sequence, optional")
-
-
-def target_places(targets: object, data: Dataset) -> np.ndarray:
+def target_places(targets: object, data: Dataset) -> Integers:
     """Return the numbers of the target columns."""
     return np.arange(data.n_variables) if targets is None else data.places(targets, "targets")
 
@@ -57,7 +53,7 @@ class ConditionalLikelihood(Objective[Family]):
     takes_missing: ClassVar[bool] = True
     joint_targets: ClassVar[bool] = True
 
-    targets: object = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=free(None, TARGETS, doc="str, int or sequence, optional"))
     max_seconds: float = positional(
         kw_only=False, default=number(10.0, "Refuse when one row is predicted to take longer.", above=0)
     )
@@ -75,7 +71,7 @@ class ConditionalLikelihood(Objective[Family]):
         unseen = data.hide(target_places(self.targets, data))
         with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             current = model.replace(theta)
             (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
             below, above = (float(each.parts["log_partition"]) for each in (with_all, free_y))
@@ -105,9 +101,9 @@ class ConditionalPseudolikelihood(ConditionalsObjective):
     loss = Loss(logistic, softmax)
     has_preconditioner: ClassVar[bool] = False  # parameters that touch no target are to stay where they are
 
-    targets: object = positional(kw_only=False, default=targets_setting())
+    targets: object = positional(kw_only=False, default=free(None, TARGETS, doc="str, int or sequence, optional"))
 
-    def masked(self, data: Dataset) -> np.ndarray | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return the costs of columns that are given."""
         if self.targets is None:
             return None

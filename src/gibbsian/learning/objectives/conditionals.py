@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gibbsian.arrays import Floats
+from gibbsian.arrays import Floats, Mask
 from gibbsian.backends.device import on_device
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -78,7 +78,7 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
     bounded: ClassVar[bool] = False  # whether the derivative of the loss is, so that single precision holds it
     takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
-    def masked(self, data: Dataset) -> np.ndarray | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return which costs do not count; None where all do."""
         return None
 
@@ -116,14 +116,14 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
         data.require_complete(self.name)
         return self._over(model, data, by_row=True).conditionals.scores(model.theta, self.loss)
 
-    def curvature(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+    def curvature(self, model: Model[DiscreteFamily], data: Dataset, max_seconds: float = 60.0) -> Floats:
         """Return the Hessian at the model's parameters."""
         data.require_complete(self.name)
         self._check(model)
         return self._over(model, data, by_row=True).conditionals.curvature(model.theta, self.loss, max_seconds)
 
     def preconditioner(
-        self, model: Model[DiscreteFamily], data: Dataset, mean: np.ndarray, l2: float
+        self, model: Model[DiscreteFamily], data: Dataset, mean: Floats, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         family, known, statistics = model.family, preconditioning(model.family), lambda: mean_statistics(model, data)
@@ -139,9 +139,9 @@ class ConditionalsObjective(Objective[DiscreteFamily]):
             return None  # a loss that is flat there, or whose minimum is not the model
         return known.preconditioner(mean, statistics, weights, l2)
 
-    def derivative_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+    def derivative_sums(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
         """Return a function of theta for `PairCurvature.renewed`: a pass over the rows costs an evaluation."""
         return data.bind(partial(self._derivative_sums_over, model))
 
-    def _derivative_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+    def _derivative_sums_over(self, model: Model[DiscreteFamily], data: Dataset) -> Callable[[Floats], Floats]:
         return self._over(model, data, by_row=True).derivative_sums

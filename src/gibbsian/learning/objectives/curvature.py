@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Slice
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
@@ -18,7 +19,7 @@ FLOPS_PER_SECOND = 1e10  # of one BLAS core, about; predictions err on the safe 
 LARGEST_EXPONENT = 900.0  # predictions stop growing here, well before a float64 overflows
 
 
-def state_blocks(data: Dataset) -> Iterator[slice]:
+def state_blocks(data: Dataset) -> Iterator[Slice]:
     """Cut the states into blocks that are small against matrices over all pairs of parameters."""
     return row_blocks(data.n_states, 1, STATES_AT_ONCE)
 
@@ -34,7 +35,7 @@ def _n_states(variables: Variables) -> float:
     return float(np.rint(np.exp2(min(exponent, LARGEST_EXPONENT))))
 
 
-def covariance_of_statistics(model: Model[ExponentialFamily]) -> np.ndarray:
+def covariance_of_statistics(model: Model[ExponentialFamily]) -> Floats:
     """Sum over all states, some at a time."""
     answers, variables = exact(model), model.variables
     log_partition, mean = answers.log_partition, answers.moments

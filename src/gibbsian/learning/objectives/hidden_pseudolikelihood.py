@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.inference.posterior import posterior
@@ -56,7 +57,7 @@ class HiddenPseudolikelihood(Objective[DiscreteFamily]):
         flips = Flips.of(data, model.n_variables - model.n_hidden)
         rows = posterior(model.family, flips.rows.states, flips.rows.missing, self.max_seconds)
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             value, slopes = flips.loss(rows.log_evidence(theta))
             return value, rows.expect(theta, slopes)[1]
 
@@ -78,9 +79,9 @@ class Flips:
     """
 
     rows: Dataset
-    here: np.ndarray
-    there: np.ndarray
-    shares: np.ndarray
+    here: Floats
+    there: Floats
+    shares: Floats
 
     @classmethod
     def of(cls, data: Dataset, n_visible: int) -> Flips:
@@ -104,9 +105,11 @@ class Flips:
         weights = data.weights[kept] / data.weights.sum()
         return cls(table, place[row], place[len(kept) :], weights[row])
 
-    def loss(self, evidence: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(self, evidence: Floats) -> tuple[float, Floats]:
         """Return the mean loss given the evidence of each distinct row, and its derivative by each evidence."""
         costs = evidence[self.here] - evidence[self.there]
         slopes, size = self.shares * expit(-costs), len(evidence)
-        down, up = (np.bincount(places, slopes, minlength=size) for places in (self.here, self.there))
-        return float(self.shares @ np.logaddexp(0.0, -costs)), up - down
+        slope: Floats = np.zeros(size)
+        slope += np.bincount(self.there, slopes, minlength=size)
+        slope -= np.bincount(self.here, slopes, minlength=size)
+        return float(self.shares @ np.logaddexp(0.0, -costs)), slope

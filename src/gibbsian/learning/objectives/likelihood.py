@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
@@ -54,7 +55,7 @@ class Likelihood(Objective[ExponentialFamily]):
     def __post_init__(self) -> None:
         check(self)
 
-    def in_closed_form(self) -> GaussianLikelihood:
+    def in_closed_form(self) -> GaussianLikelihood:  # type: ignore[override]
         """Return the form for Gaussian models."""
         return GaussianLikelihood()
 
@@ -66,7 +67,7 @@ class Likelihood(Objective[ExponentialFamily]):
             return both_phases
         evidence = data.bind(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def function(theta: Floats) -> tuple[float, Floats]:
             free, (log_evidence, expected) = engine.at(theta), evidence(theta)
             return free.log_partition - log_evidence, free.moments - expected
 
@@ -84,7 +85,7 @@ class Likelihood(Objective[ExponentialFamily]):
             data = without_hidden(data, data.n_variables - (model.n_variables - model.n_hidden))
         rows = clamped.init(model, data, np.random.default_rng())
 
-        def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def evidence(theta: Floats) -> tuple[float, Floats]:
             found, _ = clamped(model.replace(theta), rows)
             return float(found.parts["log_partition"]), found.value
 
@@ -104,7 +105,7 @@ class Likelihood(Objective[ExponentialFamily]):
             raise TooExpensiveError(error.reason, remedy) from None
 
     def preconditioner(
-        self, model: Model[ExponentialFamily], data: Dataset, mean: np.ndarray, l2: float
+        self, model: Model[ExponentialFamily], data: Dataset, mean: Floats, l2: float
     ) -> Preconditioner | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         return preconditioning(model.family).preconditioner(mean, lambda: mean_statistics(model, data), None, l2)
@@ -125,7 +126,7 @@ class Likelihood(Objective[ExponentialFamily]):
                     statistics[places[row]] = expected
             yield block, -statistics
 
-    def curvature(self, model: Model[ExponentialFamily], data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+    def curvature(self, model: Model[ExponentialFamily], data: Dataset, max_seconds: float = 60.0) -> Floats:
         """Return the information: the covariance of the statistics, or as observed where cells are missing."""
         if data.has_missing:
             function = Likelihood(max_seconds=max_seconds).bind(model, data)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
+from gibbsian.arrays import Floats, Mask
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Function
-from gibbsian.models.differences import differences
 from gibbsian.settings import check, declared, number, positional
 
 KINDS = ("biases", "interactions")
@@ -29,7 +29,7 @@ class Family:
     def __post_init__(self) -> None:
         check(self)
 
-    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def log_density(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the smooth part of the log-density and its slope."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class Normal(Family):
     scale: float = positional(kw_only=False, default=number(1.0, "Standard deviation.", above=0))
     mean: float = positional(kw_only=False, default=number(0.0, "Mean."))
 
-    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def log_density(self, x: Floats) -> tuple[Floats, Floats]:
         """Return ``-(x - mean)^2 / (2 scale^2)``."""
         slope = (self.mean - x) / self.scale**2
         return 0.5 * slope * (x - self.mean), slope
@@ -77,7 +77,7 @@ class Laplace(Family):
         """The slope to either side of zero."""
         return 1.0 / self.scale
 
-    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def log_density(self, x: Floats) -> tuple[Floats, Floats]:
         """Return zero: all of it is in the corner."""
         return np.zeros_like(x), np.zeros_like(x)
 
@@ -100,7 +100,7 @@ class StudentT(Family):
     scale: float = positional(kw_only=False, default=number(1.0, "Its width.", above=0))
     mean: float = positional(kw_only=False, default=number(0.0, "Its middle."))
 
-    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def log_density(self, x: Floats) -> tuple[Floats, Floats]:
         """Return ``-(df + 1) / 2 log(1 + z^2 / df)`` with ``z = (x - mean) / scale``."""
         z = (x - self.mean) / self.scale
         slope = -(self.df + 1.0) * z / (self.df + z**2) / self.scale
@@ -118,7 +118,15 @@ class Rescaled:
 Prior = str | Family | Rescaled | Function
 
 
-def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, temperature: float) -> dict[str, Any]:
+class NaturalPenalties(TypedDict):
+    """Penalties of the parameters that stand in the exponent."""
+
+    l1: float | str
+    l2: float
+    log_prior: Prior | None
+
+
+def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, temperature: float) -> NaturalPenalties:
     """Return penalties of theta in ``P(x) = exp(theta . S(x) / T) / Z`` as penalties of ``theta / T``.
 
     A strength of L1 that is a word is one that a learner takes from the data, in natural parameters.
@@ -136,7 +144,7 @@ def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, tempe
     }
 
 
-PRIORS: dict[str, Callable[..., Family]] = {
+PRIORS: dict[str, Callable[..., Family]] = {  # type: ignore[explicit-any]
     "normal": Normal,
     "laplace": Laplace,
     "student-t": StudentT,
@@ -153,7 +161,7 @@ class SmoothPenalty:
     log_prior: Function | None = None
     n_rows: float = 1.0
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         value, gradient = 0.5 * self.l2 * float(theta @ theta), self.l2 * theta
         if self.log_prior is None:
@@ -167,18 +175,13 @@ class SmoothPenalty:
             ) from error  # fmt: skip
         return value - float(log_density) / self.n_rows, gradient - np.asarray(slope) / self.n_rows
 
-    def bend(self, theta: np.ndarray) -> float:
+    def bend(self, theta: Floats) -> float:
         """Return the mean curvature of a parameter: what L2 would have the same."""
         if self.log_prior is None:
             return self.l2
         step = 1e-4 * (1.0 + np.abs(theta))
         (_, up), (_, down) = self(theta + step), self(theta - step)
         return max(float(np.mean((up - down) / (2.0 * step))), 0.0)
-
-    def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Return the second derivatives, those of a prior by differences."""
-        bent = self.l2 * np.eye(theta.size)
-        return bent if self.log_prior is None else differences(lambda point: self(point)[1], theta, np.inf)
 
     def added_to(self, function: Function) -> Function:
         """Return a function of theta with the penalty added."""
@@ -201,17 +204,17 @@ class _Penalised:
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
     @property
-    def derivative_sums(self) -> Callable[[np.ndarray], np.ndarray] | None:
+    def derivative_sums(self) -> Callable[[Floats], Floats] | None:
         """What a preconditioner is renewed from, where the function has it."""
         return getattr(self.function, "derivative_sums", None)
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         (value, gradient), (more, slope) = self.function(theta), self.penalty(theta)
         return value + more, gradient + slope
 
 
-def bind_prior(given: Prior | None, interactions: np.ndarray) -> tuple[Function | None, np.ndarray]:
+def bind_prior(given: Prior | None, interactions: Mask) -> tuple[Function | None, Floats]:
     """Return a prior as a function of theta, and the slopes of its corners at zero, one for each parameter.
 
     Parameters
@@ -221,11 +224,11 @@ def bind_prior(given: Prior | None, interactions: np.ndarray) -> tuple[Function 
     interactions : ndarray of bool
         Which parameters are interactions.
     """
-    corners = np.zeros(interactions.size)
+    corners: Floats = np.zeros(interactions.size)
     if isinstance(given, Rescaled):
         factor, (inner, corners) = given.factor, bind_prior(given.prior, interactions)
 
-        def of_scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def of_scaled(theta: Floats) -> tuple[float, Floats]:
             density, slope = inner(factor * theta)  # type: ignore[misc]
             return density, factor * np.asarray(slope)
 
@@ -237,7 +240,7 @@ def bind_prior(given: Prior | None, interactions: np.ndarray) -> tuple[Function 
     for mask, family in parts:
         corners[mask] += family.corner
 
-    def log_prior(theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def log_prior(theta: Floats) -> tuple[float, Floats]:
         value, gradient = 0.0, np.zeros_like(theta)
         for mask, family in parts:
             density, slope = family.log_density(theta[mask])

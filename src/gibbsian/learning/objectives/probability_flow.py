@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.arrays import Mask
 from gibbsian.backends.numba.flip_losses import half_exponential
 from gibbsian.backends.numba.grouped_losses import half_exponentials
 from gibbsian.data import Dataset
@@ -58,12 +59,12 @@ class ProbabilityFlow(ConditionalsObjective):
             raise ArgumentError("compares each row with all others", "leave it out on a cluster", argument="skip_data")
         return super().bind(model, data)
 
-    def masked(self, data: Dataset) -> np.ndarray | None:
+    def masked(self, data: Dataset) -> Mask | None:
         """Return the changes into the data, where they are skipped."""
         return flips_into_data(data) if self.skip_data else None
 
 
-def flips_into_data(data: Dataset) -> np.ndarray:
+def flips_into_data(data: Dataset) -> Mask:
     """Say for each state and flip whether it gives a state that the data hold with a positive weight.
 
     There is a column for each variable, or where variables have several values one for each value; the present value is

@@ -21,7 +21,6 @@ from gibbsian.learning.optimizers.base import (
     Stopped,
 )
 from gibbsian.learning.optimizers.lbfgs import LBFGS
-from gibbsian.learning.optimizers.newton import Newton
 from gibbsian.learning.optimizers.schedules import Decay
 from gibbsian.learning.optimizers.tied import Tied
 
@@ -35,7 +34,6 @@ __all__ = [
     "Decay",
     "Failed",
     "GradientStep",
-    "Newton",
     "Optimizer",
     "OptimizerState",
     "Outcome",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.learning.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.learning.optimizers.schedules import Decay, rate_after
 from gibbsian.settings import check, declared, free, number, positional
@@ -15,8 +16,8 @@ class AdamMoments(NamedTuple):
     """Running means of the gradient and of its square, and the number of moves behind them."""
 
     t: int
-    mean: np.ndarray
-    square: np.ndarray
+    mean: Floats
+    square: Floats
 
 
 @OPTIMIZERS.register("adam")
@@ -58,13 +59,11 @@ class Adam(ByMoves[AdamMoments]):
         """Return the rate after `t` steps."""
         return rate_after(t, self.learning_rate, self.decay)
 
-    def init_move(self, theta: np.ndarray) -> AdamMoments:
+    def init_move(self, theta: Floats) -> AdamMoments:
         """Start the running means at zero; the moves correct for it."""
         return AdamMoments(0, np.zeros_like(theta), np.zeros_like(theta))
 
-    def move(
-        self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AdamMoments
-    ) -> tuple[np.ndarray, AdamMoments]:
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: AdamMoments) -> tuple[Floats, AdamMoments]:
         """Take one scaled step, then the proximal step of the penalty in the same scaling."""
         t = state.t + 1
         mean = self.beta1 * state.mean + (1 - self.beta1) * gradient

@@ -21,11 +21,11 @@ _ROUNDS = 8
 class AndersonMemory(NamedTuple):
     """The last points with the gradients there, oldest first, and the size of the plain steps."""
 
-    points: np.ndarray
-    gradients: np.ndarray
+    points: Floats
+    gradients: Floats
     rate: float
 
-    def plain_steps(self, l1: np.ndarray) -> np.ndarray:
+    def plain_steps(self, l1: Floats) -> Floats:
         """Return the plain step from each point."""
         return soft_threshold(self.points - self.rate * self.gradients, self.rate * l1) - self.points
 
@@ -67,13 +67,11 @@ class Anderson(ByMoves[AndersonMemory]):
         """Return the size of the plain steps at first."""
         return self.learning_rate
 
-    def init_move(self, theta: np.ndarray) -> AndersonMemory:
+    def init_move(self, theta: Floats) -> AndersonMemory:
         """Remember nothing."""
         return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.learning_rate)
 
-    def move(
-        self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AndersonMemory
-    ) -> tuple[np.ndarray, AndersonMemory]:
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: AndersonMemory) -> tuple[Floats, AndersonMemory]:
         """Extrapolate the steps so far and this one."""
         memory = AndersonMemory(
             np.vstack([state.points, theta])[-self.memory - 1 :],
@@ -95,7 +93,7 @@ def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:
     return AndersonMemory(memory.points[best : best + 1], memory.gradients[best : best + 1], memory.rate / 2)
 
 
-def extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def extrapolate(points: Floats, steps: Floats) -> Floats:
     """Return the step from the mixture of remembered points whose own step is shortest, by linear extrapolation.
 
     `points` are where some fixed-point map was applied, oldest first, and `steps` those that it took from there.
@@ -118,7 +116,7 @@ class LastRounds(NamedTuple):
     steps: Floats
 
     @classmethod
-    def none(cls, theta: np.ndarray) -> LastRounds:
+    def none(cls, theta: Floats) -> LastRounds:
         """Remember nothing."""
         return cls(np.empty((0, theta.size)), np.empty((0, theta.size)))
 
@@ -127,7 +125,7 @@ class LastRounds(NamedTuple):
         """Whether there is one only."""
         return len(self.points) == 1
 
-    def added(self, before: np.ndarray, after: np.ndarray) -> LastRounds:
+    def added(self, before: Floats, after: Floats) -> LastRounds:
         """Remember one more round, and forget the oldest of many."""
         points, steps = np.vstack([self.points, before]), np.vstack([self.steps, after - before])
         return LastRounds(points[-_ROUNDS:], steps[-_ROUNDS:])
@@ -136,6 +134,6 @@ class LastRounds(NamedTuple):
         """Forget all but the last."""
         return LastRounds(self.points[-1:], self.steps[-1:])
 
-    def end(self, theta: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    def end(self, theta: Floats, l1: Floats) -> Floats:
         """Return where the rounds would end; what the penalty holds at zero in theta, the last one's end, stays."""
         return np.where((l1 > 0) & (theta == 0), 0.0, extrapolate(self.points, self.steps))

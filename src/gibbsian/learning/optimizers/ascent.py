@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from gibbsian.arrays import Floats
 from gibbsian.learning.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.learning.optimizers.schedules import Decay, rate_after
 from gibbsian.settings import check, declared, free, number, positional
@@ -42,11 +41,11 @@ class Ascent(ByMoves[int]):
         """Return the step size after `t` steps."""
         return rate_after(t, self.learning_rate, self.decay)
 
-    def init_move(self, theta: np.ndarray) -> int:
+    def init_move(self, theta: Floats) -> int:
         """Return the number of moves so far, which is all that a move needs to know."""
         return 0
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: int) -> tuple[np.ndarray, int]:
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: int) -> tuple[Floats, int]:
         """Take a gradient step, then the proximal step of the penalty."""
         rate = self.rate_at(state)
         return soft_threshold(theta - rate * gradient, rate * l1), state + 1

@@ -11,29 +11,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.device import library_of
 from gibbsian.registry import Registry
 
 OPTIMIZERS = Registry("optimizer", "gibbsian.learning.optimizers", "OPTIMIZERS")
 
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Function = Callable[[Floats], tuple[float, Floats]]
 
 
 class Inverse(Protocol):
     """An approximate inverse of a Hessian."""
 
-    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step along a gradient."""
 
 
 class Renewable(Inverse, Protocol):
     """An inverse that can be made anew at other points."""
 
-    def at(self, numbers: np.ndarray) -> Inverse:
+    def at(self, numbers: Floats) -> Inverse:
         """Return the inverse at another point, from the numbers that are known of it."""
 
 
@@ -53,9 +54,9 @@ class Preconditioned:
 
     function: Function
     preconditioner: Inverse | None = None
-    renewed: Callable[[np.ndarray], np.ndarray] | None = None
+    renewed: Callable[[Floats], Floats] | None = None
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
         return self.function(theta)
 
@@ -81,8 +82,8 @@ class OptimizerState:
     2.0
     """
 
-    theta: np.ndarray
-    gradient: np.ndarray
+    theta: Floats
+    gradient: Floats
     value: float
     evaluations: int
 
@@ -206,17 +207,21 @@ class Optimizer(ABC, Generic[S]):
     True
     """
 
-    # Whether it takes a preconditioner, tensors on a device, or needs the Hessian of the function.
+    # Whether it takes a preconditioner, or tensors on a device; how many vectors as long as theta a step then has.
     takes_preconditioner: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
-    needs_hessian: ClassVar[bool] = False
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors as long as theta that a step has at a time."""
+        raise NotImplementedError
 
     @abstractmethod
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> S:
+    def init(self, function: Function, theta: Floats, l1: Floats) -> S:
         """Evaluate the start."""
 
     @abstractmethod
-    def step(self, function: Function, state: S, l1: np.ndarray) -> tuple[S, StepInfo]:
+    def step(self, function: Function, state: S, l1: Floats) -> tuple[S, StepInfo]:
         """Take one step."""
 
 
@@ -237,10 +242,10 @@ class GradientStep(Protocol[M]):
     [True, True, False]
     """
 
-    def init_move(self, theta: np.ndarray) -> M:
+    def init_move(self, theta: Floats) -> M:
         """Return the state before the first move."""
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: M) -> tuple[np.ndarray, M]:
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: M) -> tuple[Floats, M]:
         """Return the next point and the state there."""
 
     def rate_at(self, t: int) -> float:
@@ -254,14 +259,14 @@ class MovedState(OptimizerState, Generic[M]):
     motion: M
 
 
-class ByMoves(Optimizer[MovedState[M]]):
+class ByMoves(Optimizer[MovedState[M]], GradientStep[M]):
     """Steps of a `GradientStep`: a move, and the function where it ends."""
 
-    def init(self: Any, function: Function, theta: np.ndarray, l1: np.ndarray) -> MovedState[M]:
+    def init(self, function: Function, theta: Floats, l1: Floats) -> MovedState[M]:
         """Evaluate the start."""
         return _evaluated(function, theta, l1, 1, self.init_move(theta))
 
-    def step(self: Any, function: Function, state: MovedState[M], l1: np.ndarray) -> tuple[MovedState[M], StepInfo]:
+    def step(self, function: Function, state: MovedState[M], l1: Floats) -> tuple[MovedState[M], StepInfo]:
         """Take one step; one evaluation was made at the start, and one after every step since."""
         theta, motion = self.move(state.theta, state.gradient, l1, state.motion)
         new = _evaluated(function, theta, l1, state.evaluations + 1, motion)
@@ -269,23 +274,23 @@ class ByMoves(Optimizer[MovedState[M]]):
         return new, StepInfo(new.value, norm, self.rate_at(state.evaluations - 1), new.evaluations)
 
 
-def _evaluated(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, motion: M) -> MovedState[M]:
+def _evaluated(function: Function, theta: Floats, l1: Floats, evaluations: int, motion: M) -> MovedState[M]:
     value, gradient = function(theta)
     return MovedState(theta, gradient, value + penalty(theta, l1), evaluations, motion)
 
 
-def soft_threshold(theta: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+def soft_threshold(theta: Floats, threshold: Floats) -> Floats:
     """Move every entry towards zero by its threshold, and stop there: the proximal step of an L1 penalty."""
     # adding zero turns -0.0 into 0.0
     return np.sign(theta) * np.maximum(np.abs(theta) - threshold, 0.0) + 0.0
 
 
-def penalty(theta: np.ndarray, l1: np.ndarray) -> float:
+def penalty(theta: Floats, l1: Floats) -> float:
     """Return ``sum(l1 * |theta|)``."""
     return float(l1 @ abs(theta)) if l1.any() else 0.0
 
 
-def subgradient(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
+def subgradient(theta: Floats, gradient: Floats, l1: Floats) -> Floats:
     """Return the subgradient of smallest size of the penalised function; zero exactly at its minimum."""
     if not l1.any():
         return gradient
@@ -294,12 +299,12 @@ def subgradient(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.n
     return library.where(theta == 0, at_zero, gradient + l1 * library.sign(theta))
 
 
-def gradient_norm(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> float:
+def gradient_norm(theta: Floats, gradient: Floats, l1: Floats) -> float:
     """Return the largest entry of the smallest subgradient."""
     return largest(subgradient(theta, gradient, l1))
 
 
-def largest(vector: np.ndarray) -> float:
+def largest(vector: Floats) -> float:
     """Return the size of the largest entry; infinity where any is NaN."""
     size = float(abs(vector).max()) if len(vector) else 0.0
     return math.inf if math.isnan(size) else size

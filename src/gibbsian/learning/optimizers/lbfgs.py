@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.backends.device import library_of, rounding
 from gibbsian.backends.threads import one_blas_thread
 from gibbsian.learning.optimizers.base import (
@@ -48,9 +49,9 @@ class LBFGSState(OptimizerState):
     evaluations.
     """
 
-    moves: np.ndarray
-    changes: np.ndarray
-    numbers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    moves: Floats
+    changes: Floats
+    numbers: Floats = field(default_factory=lambda: np.empty((0, 0)))
     renewal: int = _FIRST_RENEWAL
 
 
@@ -92,13 +93,13 @@ class LBFGS(Optimizer[LBFGSState]):
         """
         return 4 * (self.memory + 1) + 12
 
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> LBFGSState:
+    def init(self, function: Function, theta: Floats, l1: Floats) -> LBFGSState:
         """Evaluate the start."""
         value, gradient = function(theta)
         empty = np.empty((0, theta.size))
         return LBFGSState(theta, gradient, value + penalty(theta, l1), 1, empty, empty)
 
-    def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
+    def step(self, function: Function, state: LBFGSState, l1: Floats) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
         library = library_of(state.theta)
         known = function if isinstance(function, Preconditioned) else Preconditioned(function)
@@ -134,7 +135,7 @@ class LBFGS(Optimizer[LBFGSState]):
         return new, StepInfo(new.value, norm, found.size, evaluations, outcome=ROUNDED if stalled else None)
 
     @staticmethod
-    def _shapes(moves: np.ndarray, inverse: Inverse | None) -> Iterator[tuple[np.ndarray, Inverse | None]]:
+    def _shapes(moves: Floats, inverse: Inverse | None) -> Iterator[tuple[Floats, Inverse | None]]:
         """What directions are made of, the best first: memory and preconditioner, the latter, neither."""
         if len(moves):
             yield moves, inverse
@@ -143,7 +144,7 @@ class LBFGS(Optimizer[LBFGSState]):
         yield moves[:0], None
 
 
-def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[Floats, Floats]:
     """Return the moves and changes of gradient so far, of which the first `kept` were of use, with the last."""
     move, change = found.theta - state.theta, found.gradient - state.gradient
     if move @ change <= 1e-10 * ((move @ move) * (change @ change)) ** 0.5:
@@ -153,7 +154,7 @@ def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[n
     return moves, joined([state.changes[:kept], change[None]])[-most:]
 
 
-def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, inverse: Inverse | None) -> np.ndarray:
+def _quasi_newton(steepest: Floats, moves: Floats, changes: Floats, inverse: Inverse | None) -> Floats:
     """Multiply by the implicit inverse Hessian (the two-loop recursion about a preconditioner)."""
     if not len(moves):
         # a first step of unit length at most, unless something is known of the curvature
@@ -173,17 +174,15 @@ def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, 
 
 
 class _Trial(NamedTuple):
-    theta: np.ndarray
-    gradient: np.ndarray
+    theta: Floats
+    gradient: Floats
     value: float
     size: float
     trials: int
     failed: bool
 
 
-def _line_search(
-    function: Function, state: LBFGSState, direction: np.ndarray, steepest: np.ndarray, l1: np.ndarray
-) -> _Trial:
+def _line_search(function: Function, state: LBFGSState, direction: Floats, steepest: Floats, l1: Floats) -> _Trial:
     """Find a step that lowers the value enough and flattens the slope, by bracketing and interpolation."""
     slope = -float(steepest @ direction)
     noise = rounding() * max(1.0, abs(state.value))  # no decrease smaller than this can be seen

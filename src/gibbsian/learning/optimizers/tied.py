@@ -7,6 +7,7 @@ from typing import Generic
 
 import numpy as np
 
+from gibbsian.arrays import Floats
 from gibbsian.learning.optimizers.base import GradientStep, M
 
 
@@ -34,13 +35,13 @@ class Tied(Generic[M]):
     """
 
     optimizer: GradientStep[M]
-    groups: np.ndarray
+    groups: Floats
 
-    def init_move(self, theta: np.ndarray) -> M:
+    def init_move(self, theta: Floats) -> M:
         """Return the state before the first move."""
         return self.optimizer.init_move(theta)
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: M) -> tuple[np.ndarray, M]:
+    def move(self, theta: Floats, gradient: Floats, l1: Floats, state: M) -> tuple[Floats, M]:
         """Return the next point and the state there."""
         means = np.bincount(self.groups, gradient) / np.bincount(self.groups)
         return self.optimizer.move(theta, means[self.groups], l1, state)

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learning import LEARNERS
-from gibbsian.learning.optimizers import LBFGS, Ascent, Newton
+from gibbsian.learning.optimizers import LBFGS, Ascent
 from gibbsian.learning.optimizers.base import Preconditioned, subgradient
-from systems import random_model, sampled_data
 
 
 def logistic_problem(seed=0, n_rows=200, n=12):
@@ -93,57 +90,6 @@ def test_bad_settings_are_named():
         Ascent(learning_rate=0)
     with pytest.raises(ArgumentError, match="memory=0"):
         LBFGS(memory=0)
-
-
-class TestNewton:
-    @pytest.fixture
-    def data(self, rng, scores):
-        return sampled_data(random_model(gb.graphs.complete(5), rng, scores, scale=0.4), 500, rng)
-
-    @pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # ratio matching bears l2=0.1 worst
-    @pytest.mark.parametrize("learner", ["mle", "mple", "mpf", "rm"])
-    @pytest.mark.parametrize("l2", [0.0, 0.1])
-    def test_lands_where_lbfgs_does_in_a_handful_of_steps(self, data, learner, l2):
-        newton, lbfgs = (
-            gb.BoltzmannMachine(learner=LEARNERS.create(learner, optimizer=name, l2=l2), tol=1e-9).fit(data)
-            for name in ("newton", "lbfgs")
-        )
-        np.testing.assert_allclose(newton.model_.theta, lbfgs.model_.theta, atol=1e-6)
-        assert newton.result_.converged
-        assert newton.result_.n_steps <= 10
-
-    def test_steps_are_shortened_where_a_full_one_would_climb(self):
-        """log cosh has a Newton step that overshoots without bound from far away."""
-
-        class Steep:
-            def __call__(self, theta):
-                return float(np.logaddexp(theta, -theta).sum()), np.tanh(theta)
-
-            def hessian(self, theta):
-                return np.diag(1 - np.tanh(theta) ** 2)
-
-        state, info, values = run(Newton(), Steep(), np.array([3.0, -2.0]), np.zeros(2))
-        np.testing.assert_allclose(state.theta, 0.0, atol=1e-8)
-        assert np.all(np.diff(values) <= 1e-13)
-        assert info.gradient_norm <= 1e-9
-
-    def test_saddles_are_left_downhill(self):
-        class Saddle:
-            def __call__(self, theta):
-                x, y = theta
-                return x**2 - y**2 + y**4, np.array([2 * x, -2 * y + 4 * y**3])
-
-            def hessian(self, theta):
-                return np.diag([2.0, -2 + 12 * theta[1] ** 2])
-
-        state, _, _ = run(Newton(), Saddle(), np.array([1.0, 0.1]), np.zeros(2))
-        np.testing.assert_allclose(np.abs(state.theta), [0.0, np.sqrt(0.5)], atol=1e-6)
-
-    def test_refuses_what_it_cannot_do(self, data):
-        with pytest.raises(ArgumentError, match="takes no l1"):
-            gb.BoltzmannMachine(learner=LEARNERS.create("mple", optimizer="newton", l1=0.1)).fit(data)
-        with pytest.raises(ArgumentError, match="needs an objective with a Hessian"):
-            Newton().init(lambda theta: (0.0, theta), np.zeros(2), np.zeros(2))
 
 
 def test_few_parameters_with_a_metric_remember_every_step(rng):
