@@ -98,7 +98,7 @@ def test_centred_gradient_is_the_gradient_in_centred_coordinates():
     widths = [layer.width for layer in model.layers]
     data, free = ([rng.random((n, width)) for width in widths] for n in (5, 7))
     offsets = [rng.random(width) for width in widths]
-    plain = phase_difference(data, free, None)[0]
+    plain = phase_difference(model.family, data, free, None)[0]
 
     def outwards(centred):
         biases, weights = model.family.split(centred)
@@ -109,7 +109,7 @@ def test_centred_gradient_is_the_gradient_in_centred_coordinates():
         return np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
 
     jacobian = np.column_stack([outwards(unit) for unit in np.eye(model.theta.size)])
-    centred = phase_difference(data, free, offsets)[0]
+    centred = phase_difference(model.family, data, free, offsets)[0]
     np.testing.assert_allclose(centred, jacobian @ (jacobian.T @ plain), atol=1e-12)
 
 

@@ -100,8 +100,8 @@ def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rn
     values = machine.visible.encode(rows.states)
     data = [values, machine.hidden_means(values)]
     free, _ = ExactPhase()(LayerPoint(machine.family, machine.parts, ()), None, None)
-    g_b, g_c, g_w = parts(phase_difference(data, free, None)[0], machine)
-    d_b, d_c, made = parts(phase_difference(data, free, (mu, nu))[0], machine)
+    g_b, g_c, g_w = parts(phase_difference(machine.family, data, free, None)[0], machine)
+    d_b, d_c, made = parts(phase_difference(machine.family, data, free, (mu, nu))[0], machine)
     d_w = g_w - np.outer(g_b, nu) - np.outer(mu, g_c)  # chain rule, b and c as functions of b', c' and W
     np.testing.assert_allclose(made, d_w, atol=1e-12)
     np.testing.assert_allclose(d_b, g_b - d_w @ nu, atol=1e-12)
@@ -124,7 +124,7 @@ def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
     offsets = rng.random(machine.visible.width), rng.random(machine.hidden.width)
     means = LayerMoments([part.mean(axis=0) for part in free], [free[0].T @ free[1] / len(drawn)])
     for about in (None, offsets):
-        by_samples, by_moments = (phase_difference(data, given, about)[0] for given in (free, means))
+        by_samples, by_moments = (phase_difference(machine.family, data, given, about)[0] for given in (free, means))
         np.testing.assert_allclose(by_samples, by_moments, atol=1e-12)
 
 

@@ -17,7 +17,6 @@ of a unit does not change the path of learning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from gibbsian.expectations.layer_chains import Found, LayerExpectation, LayerMom
 from gibbsian.models.base import Model, StackParts
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.models.layers.units import idle_means, log_probability, mean_values
-from gibbsian.resources import spans
 from gibbsian.sampling.layer_paths import SHRINKAGE, filled_values
 
 # The offsets follow the means of the minibatches by this share at every step.
@@ -110,7 +108,7 @@ class PhaseDifference:
         """Return what a minibatch of visible values gives; the chains continue."""
         clamped = self.clamp(parts, values, missing)
         found, free = self.free(LayerPoint(self.family, parts, clamped.fields), state.free, rng)
-        vector, means = phase_difference(clamped.values, found, state.offsets if self.centred else None)
+        vector, means = phase_difference(self.family, clamped.values, found, state.offsets if self.centred else None)
         return BatchGradient(vector, PhaseState(free, towards(state.offsets, means)), clamped.misfit)
 
     def clamp(self, parts: StackParts, values: Tensor, missing: Mask | None = None) -> Clamped:
@@ -132,7 +130,7 @@ def towards(offsets: Sequence[Tensor], means: Sequence[Tensor]) -> tuple[Tensor,
 
 
 def phase_difference(
-    data: Sequence[Tensor], free: Found, offsets: Sequence[Tensor] | None
+    family: StackFamily, data: Sequence[Tensor], free: Found, offsets: Sequence[Tensor] | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Return data less free moments in the layout of theta, about offsets where there are any, and the data's means.
 
@@ -140,34 +138,25 @@ def phase_difference(
     of the lower layer in the minibatch, those of the samples, mu and ``<v>_data - <v>_model`` as rows, and R those of
     the upper layer in both with their weights, ``-(<h>_data - <h>_model)`` and ``-nu``.
     """
-    kernels, like = layer_kernels(data[0]), data[0]
-    moments = free if isinstance(free, LayerMoments) else None
+    kernels, library, like = layer_kernels(data[0]), library_of(data[0]), data[0]
+    products = free.products if isinstance(free, LayerMoments) else None
     others: Sequence[Tensor] = free.firsts if isinstance(free, LayerMoments) else free
-    height = len(like) + (len(others[0]) if moments is None else 0) + (0 if offsets is None else 2)
-    widths = [part.shape[1] for part in data]
-    flat = kernels.empty(1, sum(widths) + sum(a * b for a, b in pairwise(widths)), like)[0]
-    lefts = [kernels.empty(height, width, like) for width in widths[:-1]]
-    rights = [kernels.empty(height, width, like) for width in widths[1:]]
-    biases = [flat[at] for at in spans(widths)]
-    means = [
-        kernels.join_phases(
-            own,
-            others[place],
-            None if offsets is None else offsets[place],
-            lefts[place] if place < len(lefts) else None,
-            rights[place - 1] if place else None,
-            biases[place],
-        )
-        for place, own in enumerate(data)
-    ]
-    start = sum(widths)
-    for place, (a, b) in enumerate(pairwise(widths)):
-        weights = flat[start : start + a * b].reshape(a, b)
-        library_of(like).matmul(lefts[place].T, rights[place], out=weights)
-        if moments is not None:
-            weights -= moments.products[place]
+    height = len(like) + (len(others[0]) if products is None else 0) + (0 if offsets is None else 2)
+    flat = kernels.empty(1, family.n_parameters, like)[0]
+    biases, weights = family.split(flat)
+    lefts = [kernels.empty(height, len(part), like) for part in biases[:-1]]
+    rights = [kernels.empty(height, len(part), like) for part in biases[1:]]
+    means = []
+    for place, own in enumerate(data):
+        left = lefts[place] if place < len(lefts) else None
+        right = rights[place - 1] if place else None
+        offset = None if offsets is None else offsets[place]
+        means.append(kernels.join_phases(own, others[place], offset, left, right, biases[place]))
+    for place, matrix in enumerate(weights):
+        library.matmul(lefts[place].T, rights[place], out=matrix)
+        if products is not None:
+            matrix -= products[place]
         if offsets is not None:
-            kernels.subtract_product(biases[place], weights, offsets[place + 1])
-            kernels.subtract_product(biases[place + 1], weights.T, offsets[place])
-        start += a * b
+            kernels.subtract_product(biases[place], matrix, offsets[place + 1])
+            kernels.subtract_product(biases[place + 1], matrix.T, offsets[place])
     return flat, means
