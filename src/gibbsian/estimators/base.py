@@ -28,7 +28,7 @@ from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.learning.base import LEARNERS, Fit, Learner, OldFit, as_learner, check_supported, name_of
+from gibbsian.learning.base import LEARNERS, Learner, as_learner, check_supported, name_of
 from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learning.objectives.priors import natural_penalties
 from gibbsian.learning.optimizers import Failed, StepInfo
@@ -275,8 +275,10 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             check_supported(learner, start)
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
-            fit = learner.bind_chunk(start, shown)
-            state, info = fit.step(fit.carry(_begun(fit, rng) if before is None else before))
+            fit = learner.bind(start, shown)
+            state = fit.carry(fit.init(Key.of(rng))[0] if before is None else before)
+            for _ in range(fit.steps_per_chunk):
+                state, info = fit.step(state)
             if isinstance(info.outcome, Failed):
                 raise ArgumentError(info.outcome.reason, info.outcome.hint)
             result = self._chunk_result(learner, fit.model(state), info, data, shown)
@@ -353,7 +355,3 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             self.__dict__.update(before)
             raise
 
-
-def _begun(fit: Fit[Any], rng: np.random.Generator) -> Any:
-    """Bridge: return the state before the first step."""
-    return (fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng)))[0]

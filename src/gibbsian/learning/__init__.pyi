@@ -2,7 +2,7 @@ from gibbsian.learning import callbacks as callbacks, objectives as objectives, 
 from gibbsian.learning.base import (
     LEARNERS as LEARNERS,
     Learner as Learner,
-    LearnerState as LearnerState,
+    Fit as Fit,
     as_learner as as_learner,
 )
 from gibbsian.learning.averaging import PolyakMean as PolyakMean
@@ -37,7 +37,6 @@ from gibbsian.learning.named import (
 from gibbsian.learning.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
 from gibbsian.learning.online_em import OnlineEM as OnlineEM
 from gibbsian.learning.online_kmeans import OnlineKMeansRule as OnlineKMeansRule
-from gibbsian.learning.recipe import Recipe as Recipe
 from gibbsian.learning.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace
 from gibbsian.learning.run import Run as Run, StopRun as StopRun, run as run
 from gibbsian.learning.span.learner import (

@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
-from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
+from gibbsian.learning.base import Fit, Learner, Penalties
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
 from gibbsian.models.base import DiscreteFamily, Model
@@ -51,35 +51,6 @@ class Around(Learner):
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Begin where the learner within begins."""
         return self.learner.start(model, data, rng)
-
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
-        """Prepare to start from the model's parameters."""
-        return self.learner.init(model, data, rng)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step."""
-        return self.learner.step(state)
-
-    def within(self, state: LearnerState) -> LearnerState:
-        """Return the state of the learner within whose model is the answer so far."""
-        return state
-
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model as a state has it."""
-        return self.learner.fitted(model, self.within(state))
-
-    def warning(self, state: LearnerState) -> str:
-        """Return what the learner within says of the solution."""
-        return self.learner.warning(self.within(state))
-
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return what the learner within measures of the answer so far."""
-        return self.learner.figures(self.within(state))
-
-    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
-        return self.learner.restored(state, progress)
-
 
 @dataclass(frozen=True)
 class OnJoint(Around):
@@ -128,9 +99,10 @@ class JointFit(Fit[Any]):
         """Return a state of a fit to other rows as one of this fit."""
         return self.joint.carry(state)
 
-    def restored(self, fresh: Any, state: Any) -> Any:
-        """Bridge: restore what a checkpoint held."""
-        return self.joint.restored(fresh, state)
+    @property
+    def steps_per_chunk(self) -> int:  # type: ignore[override]
+        """Number of steps with the rows of one chunk."""
+        return self.joint.steps_per_chunk
 
 
 def _joint(model: Model[Any]) -> Model[Any]:

@@ -17,14 +17,14 @@ from gibbsian.diagnostics.moments import data_moments
 from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learning.around import Around
-from gibbsian.learning.base import Fit, Learner, OldFit, as_learner, name_of
+from gibbsian.learning.base import Fit, Learner, as_learner, name_of
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.completing import are_few, never_shown
 from gibbsian.learning.moment_matching import from_independent
 from gibbsian.learning.optimizers import Converged, Failed, Running, StepInfo
 from gibbsian.learning.run import outcome_of
 from gibbsian.learning.stages import continuing
-from gibbsian.learning.trained import QUICK_SECONDS, TrainingReport, mixed_states, penalty_pull, training_report
+from gibbsian.learning.trained import QUICK_SECONDS, TrainingReport, penalty_pull, training_report
 from gibbsian.models import Model
 from gibbsian.rng import Key
 from gibbsian.settings import declared, free, number
@@ -123,8 +123,7 @@ class CheckedFit(Fit[CheckedState]):
     def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[CheckedState, StepInfo]:
         """Begin the first learner; the second has a state from the start on, so that a checkpoint can hold it."""
         first, info = self.first.init(key.fold("first"), theta)
-        theta = self.first.model(first).theta
-        then = None if self.then is None else self._begin_then(key.fold("then", 0), theta, spread=False)
+        then = None if self.then is None else self.then.init(key.fold("then", 0), self.first.model(first).theta)[0]
         return CheckedState(first, then, 0, 0, "", key), info._replace(metrics={})
 
     def step(self, state: CheckedState) -> tuple[CheckedState, StepInfo]:
@@ -155,21 +154,8 @@ class CheckedFit(Fit[CheckedState]):
             return state, info
         if self.then is None or stage == MAX_CONTINUATIONS:
             return state, info._replace(outcome=_differs(report))
-        then = self._begin_then(state.key.fold("then", stage + 1), self._better_start(model, report, stage))
+        then, _ = self.then.init(state.key.fold("then", stage + 1), self._better_start(model, report, stage))
         return state._replace(then=then, stage=stage + 1, n_steps=0, status=""), continuing(info, metrics)
-
-    def _begin_then(self, key: Key, theta: np.ndarray, spread: bool = True) -> Any:
-        """Begin the second learner at given parameters, with chains that are spread over their model."""
-        assert self.then is not None
-        if not isinstance(self.then, OldFit):
-            return self.then.init(key, theta)[0]
-        old: Any = self.then  # bridge: until Monte Carlo likelihood is bound
-        if old.problem is None:
-            begun = old.learner.prepared(self.start, self.data, key.generator())
-            old.problem, old.progress = begun.problem, begun.progress
-        model, rng = self.start.replace(theta), key.fold("states").generator()
-        states = mixed_states(model, old.learner.n_chains, rng) if spread else None
-        return old.learner.begun_at(old.progress, theta, states)
 
     def _check(self, model: Model) -> TrainingReport | None:
         """Compare the moments of a model with the data's; None where they cannot be."""
@@ -196,12 +182,6 @@ class CheckedFit(Fit[CheckedState]):
             assert self.then is not None
             return self.then.model(state.then)
         return self.first.model(state.first)
-
-    def restored(self, fresh: CheckedState, state: CheckedState) -> CheckedState:
-        """Bridge: let both learners restore their parts."""
-        then = state.then if self.then is None else self.then.restored(fresh.then, state.then)
-        return state._replace(first=self.first.restored(fresh.first, state.first), then=then)
-
 
 class _WhichLearner(Callback):
     """Writes down which learner the parameters come from, and what the check of their moments has found."""

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
@@ -53,6 +51,9 @@ class Fit(ABC, Generic[State]):
     (3,)
     """
 
+    # Number of steps that `partial_fit` takes with the rows of one chunk.
+    steps_per_chunk: int = 1
+
     @abstractmethod
     def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[State, StepInfo]:
         """Return the state before the first step, from the model's parameters or from `theta`."""
@@ -69,108 +70,9 @@ class Fit(ABC, Generic[State]):
         """Return a state after other rows, or before the first step, as one whose next step learns from these rows."""
         raise ArgumentError("needs all rows at once", argument="learner", value=type(self).__name__)
 
-    def restored(self, fresh: State, state: State) -> State:
-        """Bridge: what a checkpoint held needs nothing else."""
-        return state
-
-    def moments(self, state: State) -> DataMoments | None:
-        """Bridge: the moments of the data as the learner has filled their missing cells, where it knows them."""
-        return None
-
-    def kept(self, state: State) -> State | None:
-        """Bridge: the state at the end of a fit, where `carry` takes it."""
+    def handover(self, state: State) -> Any:
+        """Return what `carry` of a fit to other rows takes from a final state; None where that begins anew."""
         return None if type(self).carry is Fit.carry else state
-
-
-class OldFit(Fit[Any]):
-    """Bridge of this issue: a learner that still has `init` and `step` of its own, behind `Fit`."""
-
-    def __init__(self, learner: Learner, start: Any, data: Any, chunk: bool = False):
-        self.learner, self.start, self.data, self.chunk, self.problem = learner, start, data, chunk, None
-
-    def init(self, key: Key, theta: np.ndarray | None = None) -> tuple[Any, StepInfo]:
-        """Return the progress before the first step."""
-        return self.begin(key.generator(), theta)
-
-    def begin(self, rng: np.random.Generator, theta: np.ndarray | None = None) -> tuple[Any, StepInfo]:
-        """Do so by a generator, whose draws are those of the old contract."""
-        if self.chunk:
-            self.rng = rng
-            return None, StepInfo()
-        model = self.start if theta is None else self.start.replace(theta)
-        if self.problem is None:
-            state = self.learner.init(model, self.data, rng)
-        else:
-            state = self.learner.restarted(LearnerState(self.problem, None), model, self.data, rng)
-        self.problem = state.problem
-        return state.progress, StepInfo(metrics=self.learner.figures(state))
-
-    def step(self, state: Any) -> tuple[Any, StepInfo]:
-        """Take one step, or learn from the chunk."""
-        if self.chunk:
-            after, info = self.learner.update(state, self.start, self.data, self.rng)
-            return after, self._told(after, info)
-        after, info = self.learner.step(LearnerState(self.problem, state))
-        self.problem = after.problem
-        return after.progress, self._told(after, info)
-
-    def _told(self, state: LearnerState, info: StepInfo) -> StepInfo:
-        metrics = {**info.metrics, **self.learner.figures(state)}
-        return info._replace(warning=self.learner.warning(state), metrics=metrics)
-
-    def model(self, state: Any) -> Any:
-        """Return the model at a progress."""
-        return self.learner.fitted(self.start, self.whole(state))
-
-    def whole(self, state: Any) -> LearnerState:
-        """Return a progress with what it belongs to."""
-        return state if self.chunk else LearnerState(self.problem, state)
-
-    def carry(self, state: Any) -> Any:
-        """Return the state as it is: the next step learns from the chunk."""
-        if state is not None:
-            self.rng = np.random.default_rng(0)  # which learners that go on do not draw from
-        return state
-
-    def restored(self, fresh: Any, state: Any) -> Any:
-        """Return a progress that a checkpoint held, with the problem made anew."""
-        after = self.learner.restored(LearnerState(self.problem, fresh), state)
-        self.problem = after.problem
-        return after.progress
-
-    def moments(self, state: Any) -> DataMoments | None:
-        """Return what the learner knows."""
-        return self.learner.moments(self.start, self.whole(state))
-
-    def kept(self, state: Any) -> Any:
-        """Return what the next chunk goes on from."""
-        return self.learner.kept(self.whole(state))
-
-
-@dataclass(frozen=True)
-class LearnerState:
-    """A learner between two steps.
-
-    Parameters
-    ----------
-    problem : Any
-        What was made once from the model and the data (functions, samples' layout). Rebuilt on resume, never saved.
-    progress : Any
-        A dataclass of arrays and numbers with a field ``theta``: all that a checkpoint needs.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> learner = gb.learning.as_learner("mple")
-    >>> state = learner.init(gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2))), data, np.random.default_rng(0))
-    >>> state, info = learner.step(state)
-    >>> state.progress.theta.shape
-    (3,)
-    """
-
-    problem: Any
-    progress: Any
 
 
 class Penalties(NamedTuple):
@@ -251,10 +153,6 @@ class Learner:
         """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
         return []
 
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return what the learner measures after a step besides its `StepInfo`, by name."""
-        return {}
-
     # Why it cannot learn from chunks, where that is a matter of mathematics.
     why_all_rows: ClassVar[str] = ""
     # Whether it learns models of real numbers.
@@ -262,62 +160,16 @@ class Learner:
     # Whether it reads rows on disk as it goes.
     reads_disk: ClassVar[bool] = False
 
-    # Whether rows may come in chunks, where `bind` is its own.
+    # Whether rows may come in chunks.
     takes_chunks: ClassVar[bool] = True
-
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
-        """Bridge: bind, for wrappers of the old contract."""
-        fit = self.bind(model, data)
-        return LearnerState(fit, fit.init(Key.of(rng))[0])
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Bridge: take one step of what was bound."""
-        after, info = state.problem.step(state.progress)
-        return LearnerState(state.problem, after), info
-
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model as a state has it, given the one that learning started from."""
-        return (
-            state.problem.model(state.progress)
-            if isinstance(state.problem, Fit)
-            else model.replace(state.progress.theta)
-        )
-
-    def warning(self, state: LearnerState) -> str:
-        """Say what is wrong with the solution; the empty string when nothing is."""
-        return ""
-
-    def moments(self, model: Any, state: LearnerState) -> DataMoments | None:
-        """Return the moments of the data as the learner has filled their missing cells, where it knows them."""
-        return None
-
-    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
-        return LearnerState(state.problem, progress)
-
-    def update(
-        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
-    ) -> tuple[LearnerState, StepInfo]:
-        """Learn from one chunk of rows as it arrives; `state` is what the call before returned, None for the first."""
-        self.require_chunks()
-        return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
 
     def bind(self, model: Any, data: Any) -> Fit[Any]:
         """Bind the learner to a model, where learning begins, and to rows."""
-        return OldFit(self, model, data)
-
-    def bind_chunk(self, model: Any, data: Any) -> Fit[Any]:
-        """Bridge: bind the learner to rows of `partial_fit`, of which a step learns once."""
-        return self.bind(model, data) if type(self).bind is not Learner.bind else OldFit(self, model, data, chunk=True)
+        raise NotImplementedError
 
     def require_chunks(self) -> None:
         """Raise `ArgumentError` unless rows may come in chunks."""
-        old = {type(self).update, type(self).rebound, type(self).bind} == {
-            Learner.update,
-            Learner.rebound,
-            Learner.bind,
-        }
-        if old or not self.takes_chunks:
+        if not self.takes_chunks:
             raise self.needs_all_rows()
 
     def by_chunks(self, batch_size: int) -> Learner:
@@ -327,25 +179,11 @@ class Learner:
         self.require_chunks()
         return self
 
-    def kept(self, state: LearnerState) -> LearnerState | None:
-        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
-        return None
-
     def for_layers(self) -> Learner:
         """Return the learner as it takes models of layers: by their joint form with all units as variables."""
         from gibbsian.learning.around import OnJoint
 
         return OnJoint(self)
-
-    def restarted(
-        self, state: LearnerState, model: Model[Family], data: Dataset, rng: np.random.Generator
-    ) -> LearnerState:
-        """Begin again from another model with the same data; a learner may keep what it has made of them."""
-        return self.init(model, data, rng)
-
-    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
-        """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
-        raise self.needs_all_rows()
 
     def needs_all_rows(self) -> ArgumentError:
         """Return the error that says so."""

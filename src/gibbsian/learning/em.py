@@ -141,7 +141,7 @@ class EMSteps(ABC, Generic[S, P, M]):
         """Return the statistics of a state of other rows and of these together; refuse where they do not add."""
         raise ArgumentError("needs all rows at once", argument="learner", value=self.learner_name)
 
-    def kept(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
+    def handover(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
         """Return what of a state `joined` takes."""
         return None
 
@@ -198,9 +198,9 @@ class EMFit(Fit[EMState[S, P, M]], Generic[S, P, M]):
         expected = self.steps.joined(state)
         return state._replace(expected=expected, n_e_steps=state.n_e_steps + 1, carried=True)
 
-    def kept(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
+    def handover(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
         """Bridge: the state at the end of a fit, where `carry` takes it."""
-        return self.steps.kept(state)
+        return self.steps.handover(state)
 
 
 class ComponentFits(Protocol):

@@ -102,9 +102,9 @@ class InStandardUnits(Fit[ScaledState[State]]):
         """Continue in the units of the first rows."""
         return state._replace(inner=self._in(state.scale).carry(state.inner))
 
-    def kept(self, state: ScaledState[State]) -> ScaledState[State] | None:
-        """Bridge: return the state at the end of a fit, if another one can continue it."""
-        inner = self._in(state.scale).kept(state.inner)
+    def handover(self, state: ScaledState[State]) -> ScaledState[State] | None:
+        """Return the state at the end of a fit, if another one can continue it."""
+        inner = self._in(state.scale).handover(state.inner)
         return None if inner is None else state._replace(inner=inner)
 
     def _in(self, scale: ColumnScale) -> Fit[State]:

@@ -242,7 +242,7 @@ class ExponentialSteps(MixtureSteps[E, P, Frame]):
             sums = added(self.family.counted_by_cell(state.expected.statistics), sums)
         return Expected(energy, sums, self.nothing)
 
-    def kept(self, state: EMState[ClassSums, P, Frame]) -> EMState[ClassSums, P, Frame]:
+    def handover(self, state: EMState[ClassSums, P, Frame]) -> EMState[ClassSums, P, Frame]:
         """Return a state without the classes of its rows."""
         return state._replace(expected=state.expected._replace(posterior=self.nothing))
 

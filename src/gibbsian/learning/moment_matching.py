@@ -26,9 +26,9 @@ from gibbsian.expectations import (
     as_expectation,
 )
 from gibbsian.expectations.imputation import shrunk_means
-from gibbsian.learning.base import LEARNERS, Fit
+from gibbsian.learning.base import LEARNERS
 from gibbsian.learning.completing import are_few, require_shown
-from gibbsian.learning.descend import Descent, DescentState
+from gibbsian.learning.descend import Descent
 from gibbsian.learning.objectives.centring import LinearMap
 from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import Adam, Anderson, Ascent, Decay, Failed, GradientStep, StepInfo
@@ -131,7 +131,7 @@ class PhaseLearner(WithPrior):
             return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
         known, l1 = preconditioning(model.family), bool(penalties(n_rows(data))[0].any())
-        return Descent(
+        return PhaseDescent(
             from_independent(model, data) if self.optimizer is None else model,
             data,
             bind_phases(model, data, self.free_phase, self.clamped),
@@ -148,21 +148,12 @@ class PhaseLearner(WithPrior):
         assert not isinstance(self.optimizer, str)  # names are settled
         return paced_adam(model) if self.optimizer is None else self.optimizer
 
-    def bind_chunk(self, model: Model[Any], data: Rows) -> Fit[DescentState[Any, Any]]:
-        """Bind a chunk of rows, of which a step of the fit learns in a few steps."""
-        descent = self.bind(model, data)
-        return ChunkDescent(**vars(descent))
-
 
 @dataclass(frozen=True, eq=False)
-class ChunkDescent(Descent[Any, Any]):
-    """Learning from one chunk of rows as it arrives, in a few steps on its statistics."""
+class PhaseDescent(Descent[Any, Any]):
+    """Descent along differences of phases: from a chunk of rows it learns in a few steps on its statistics."""
 
-    def step(self, state: DescentState[Any, Any]) -> tuple[DescentState[Any, Any], StepInfo]:
-        """Take a few steps."""
-        for _ in range(STEPS_PER_CHUNK):
-            state, info = super().step(state)
-        return state, info
+    steps_per_chunk = STEPS_PER_CHUNK
 
 
 @declared(frozen=True)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gibbsian.arrays import Floats
-from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
-from gibbsian.errors import ArgumentError
-from gibbsian.learning.around import Around
-from gibbsian.learning.base import Fit, Learner, LearnerState, Penalties
-from gibbsian.learning.objectives.base import Equations
+from gibbsian.learning.base import Learner, Penalties
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
-from gibbsian.learning.optimizers import OPTIMIZERS, StepInfo
+from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models.base import Family, Model
 from gibbsian.settings import Setting, check, declared, free, number
 
@@ -86,52 +81,6 @@ class WithPrior(Penalised):
 def n_rows(data: Rows) -> float:
     """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
     return float(data.total_weight if hasattr(data, "total_weight") else data.n_rows)
-
-
-class Recipe(WithPrior, Around):
-    """A learner that does what the learner it builds does."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.learner  # here, so that a part which cannot be is refused
-
-    def build(self) -> Learner:
-        """Put the parts together."""
-        raise NotImplementedError
-
-    @cached_property
-    def learner(self) -> Learner:
-        """What was built."""
-        return self.build()
-
-    def bind(self, model: Model[Family], data: Rows) -> Fit[Any]:
-        """Bind what was built."""
-        return self.learner.bind(model, data)
-
-    def bind_chunk(self, model: Model[Family], data: Rows) -> Fit[Any]:
-        """Bridge: bind what was built to a chunk."""
-        return self.learner.bind_chunk(model, data)
-
-    def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:
-        """Return the equations that a fit solves."""
-        return self.learner.equations(model, data, max_seconds)
-
-    def update(
-        self, state: LearnerState | None, model: Model[Family], data: Dataset, rng: np.random.Generator
-    ) -> tuple[LearnerState, StepInfo]:
-        """Learn from one chunk of rows."""
-        return self.learner.update(state, model, data, rng)
-
-    def by_chunks(self, batch_size: int) -> Learner:
-        """Return the learner that takes chunks of rows for this one."""
-        try:
-            return self.learner.by_chunks(batch_size)
-        except ArgumentError:
-            raise self.needs_all_rows() from None  # under the name that the user knows
-
-    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
-        """Go on with other rows."""
-        return self.learner.rebound(state, data)
 
 
 def as_optimizer(optimizer: object) -> Any:

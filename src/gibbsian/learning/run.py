@@ -15,7 +15,7 @@ from gibbsian.backends.threads import kept_threads
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ClusterError, spelled
-from gibbsian.learning.base import Fit, Learner, OldFit
+from gibbsian.learning.base import Fit, Learner
 from gibbsian.learning.optimizers import Converged, Failed, Outcome, Running, StepInfo, Stopped
 from gibbsian.learning.result import FitResult, Trace
 from gibbsian.models.base import Family, Model
@@ -166,11 +166,10 @@ class Run:
             isinstance(ended, Converged),
             spelled(f"{ended.reason}: {ended.hint}" if ended.hint else ended.reason),
             dict(self.provenance),
-            moments=self.fit.moments(self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
             remedy=ended.hint,
             warning="" if self.info is None else self.info.warning,
-            state=self.fit.kept(self.state),
+            state=self.fit.handover(self.state),
         )
 
 
@@ -216,7 +215,7 @@ def run(
     check_value("max_iter", max_iter, _MOST_STEPS)
     check_value("tol", tol, _TOLERANCE)
     fit, rng = learner.bind(model, data), as_generator(random_state)
-    state, info = fit.begin(rng) if isinstance(fit, OldFit) else fit.init(Key.of(rng))
+    state, info = fit.init(Key.of(rng))
     run = Run(learner, model, data, fit, state, max_iter, tol)
     run.start(info)
     try:

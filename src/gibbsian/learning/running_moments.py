@@ -98,7 +98,7 @@ class MomentsFit(Fit[object]):
             moments = start.family.solve(start.theta).moments(before).joined(moments)
         return MomentsState(start.theta, moments)
 
-    def kept(self, state: object) -> MomentsState:
+    def handover(self, state: object) -> MomentsState:
         """Bridge: the state at the end of a fit, where `carry` takes it."""
         model = self.model(state)
         return MomentsState(model.theta, ExpectedMoments(self.data).under(model))

@@ -187,14 +187,9 @@ class RestartsFit(Fit[RestartsState]):
         """Return the model of the best start so far."""
         return self.inner.model(state.best)
 
-    def restored(self, fresh: RestartsState, state: RestartsState) -> RestartsState:
-        """Bridge: let the learner within restore its part."""
-        best = self.inner.restored(fresh.present, state.best)
-        return state._replace(best=best, present=self.inner.restored(fresh.present, state.present))
-
-    def kept(self, state: RestartsState) -> Any:
-        """Bridge: return what the learner within keeps of the best start."""
-        return self.inner.kept(state.best)
+    def handover(self, state: RestartsState) -> Any:
+        """Return what the learner within keeps of the best start."""
+        return self.inner.handover(state.best)
 
 
 # -- annealing --------------------------------------------------------------------------------------------------------
@@ -299,11 +294,6 @@ class AnnealedFit(Fit[AnnealedState]):
         """Return the model of the present stage."""
         return self.inner(state.stage).model(state.present)
 
-    def restored(self, fresh: AnnealedState, state: AnnealedState) -> AnnealedState:
-        """Bridge: let the learner within restore its part."""
-        begun, _ = self._begin(self.together, state.stage, state.key)
-        return state._replace(present=self.inner(state.stage).restored(begun, state.present))
-
-    def kept(self, state: AnnealedState) -> Any:
-        """Bridge: return what the learner within keeps."""
-        return self.inner(state.stage).kept(state.present)
+    def handover(self, state: AnnealedState) -> Any:
+        """Return what the learner within keeps."""
+        return self.inner(state.stage).handover(state.present)

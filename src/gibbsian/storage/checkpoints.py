@@ -81,7 +81,7 @@ class Checkpoint(Callback):
         with reading(self.path):
             state = unpack(run.state, tensors)
             last = _last_step(trace, header["outcome"], float(tensors["noise"][0]))
-            run.resume(run.fit.restored(run.state, state), trace, history, last)
+            run.resume(state, trace, history, last)
             run.fitted()  # which refuses parameters that are not its own
 
     def on_step(self, run: Run) -> None:
