@@ -10,10 +10,11 @@ import time
 
 import numba
 import numpy as np
+from gibbsian.learning.contrastive_divergence import PCD
 
 import gibbsian as gb
-from gibbsian.learning.contrastive_divergence import PCD
 from gibbsian.learning.optimizers import Ascent
+from gibbsian.rng import Key
 from timing import interleaved
 
 N, CHAINS, RATE, STEPS = 20, 100, 0.01, 5
@@ -51,14 +52,15 @@ class Ours:
     """The learner of ``gibbsian-reproduce ta22-pcd``."""
 
     def __init__(self, rows: np.ndarray):
-        self.learner = PCD(optimizer=Ascent(learning_rate=RATE), n_chains=CHAINS, average=False, centred=False)
+        learner = PCD(optimizer=Ascent(learning_rate=RATE), n_chains=CHAINS, average=False, centred=False)
         data = gb.Dataset.read(rows, coding="binary")
         start = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(N), data.variables))
-        self.state = self.learner.init(start, data, np.random.default_rng(0))
+        self.fit = learner.bind(start, data)
+        self.state, _ = self.fit.init(Key.of(0))
 
     def step(self) -> None:
         """Take a step of the learner."""
-        self.state, _ = self.learner.step(self.state)
+        self.state, _ = self.fit.step(self.state)
 
 
 def main() -> None:

@@ -11,19 +11,15 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import GibbsianError
-from gibbsian.learning import LEARNERS, Learner, Recipe, as_learner
+from gibbsian.learning import LEARNERS, as_learner
 from gibbsian.learning.optimizers import Running
 from gibbsian.rng import Key
 from gibbsian.storage import pack, unpack
 from systems import random_model, sampled_data
 
-# Learners of pairwise models whose `bind` is their own; those that need settings.
+# Learners of pairwise models; those that need settings.
 SETTINGS = {"mcl": {"targets": [0], "l2": 0.1}, "mcple": {"targets": [0, 1], "l2": 0.1}, "mean-field": {"l2": 0.1}}
-NAMES = [
-    name
-    for name in LEARNERS.names()
-    if LEARNERS.trait(name, "models") is None and LEARNERS.factory(name).bind not in (Learner.bind, Recipe.bind)
-]
+NAMES = [name for name in LEARNERS.names() if LEARNERS.trait(name, "models") is None]
 VARIANTS = {
     **{name: (name, SETTINGS.get(name, {})) for name in NAMES},
     "mple-chains": ("mple", {"completions": "chains", "l2": 0.05}),

@@ -9,6 +9,7 @@ import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.learning.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.learning.preconditioners import _SHRUNK, preconditioning
+from gibbsian.rng import Key
 from gibbsian.storage.checkpoints import pack, unpack
 from systems import BINARY, SPINS, all_states, dataset_of, exact_law, products_of_order, random_model_of
 
@@ -156,15 +157,15 @@ def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
     rows[:, 1] |= rows[:, 0]
     data, learner = Dataset.read(rows), gb.learning.as_learner("mple")
     model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(8), data.variables))
-    state = learner.init(model, data, None)
+    fit, fresh = learner.bind(model, data), learner.bind(model, data)
+    state, _ = fit.init(Key.of(0))
     for _ in range(6):
-        state, _ = learner.step(state)
-    assert len(state.progress.numbers)
-    fresh = learner.init(model, data, None)
-    again = learner.restored(fresh, unpack(fresh.progress, pack(state.progress)))
+        state, _ = fit.step(state)
+    assert len(state.numbers)
+    again = unpack(fresh.init(Key.of(0))[0], pack(state))
     for _ in range(3):
-        (state, _), (again, _) = learner.step(state), learner.step(again)
-    np.testing.assert_array_equal(state.progress.theta, again.progress.theta)
+        (state, _), (again, _) = fit.step(state), fresh.step(again)
+    np.testing.assert_array_equal(state.theta, again.theta)
 
 
 LEVELS = gb.Variables.ordinal([(-1.0, 0.0, 1.5), (0.0, 1.0), (0.0, 1.0, 2.0, 5.0)])

@@ -6,8 +6,6 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.learning import Descend, MomentMatching, as_learner, run
-from gibbsian.learning.around import Around
-from gibbsian.learning.base import Learner
 from gibbsian.learning.callbacks import EachStep
 from gibbsian.learning.objectives import Likelihood, Pseudolikelihood
 from gibbsian.learning.optimizers import Ascent
@@ -113,9 +111,3 @@ def test_bad_settings_are_named(make, words):
 def test_bad_limits_are_named(problem, rng, setting, words):
     with pytest.raises(ArgumentError, match=words):
         run(as_learner("mple"), *problem, rng, **setting)
-
-
-def test_a_learner_around_one_without_penalties_has_none():
-    around = Around.__new__(Around)
-    around.learner = Learner()
-    assert (around.penalties, around.objective) == ((0.0, 0.0, None), None)

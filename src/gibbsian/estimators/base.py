@@ -218,7 +218,6 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         start = self._start(data, rng)
         learner = self._learner(start, data)
         check_supported(learner, start)
-        learner.require_able(start)
         self._preflight(data, start, learner)
         data = drop_empty_rows(data) if data.has_missing else data
         result = self._run(learner, start, data, rng, unseen)
@@ -354,4 +353,3 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-

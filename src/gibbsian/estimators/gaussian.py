@@ -84,7 +84,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2)
-        if not learner.takes_numbers:
+        if "reals" not in learner.takes:
             reason = "is for columns whose values can be listed, and these are real numbers"
             remedy = "use one of mle, graphical-lasso"
             raise ArgumentError(reason, remedy, argument="learner", value=self.learner)

@@ -17,6 +17,7 @@ from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learning import Learner
+from gibbsian.learning.around import on_layers
 from gibbsian.learning.result import FitResult
 from gibbsian.learning.runaway import ALARMING_LOG_ODDS
 from gibbsian.learning.standard_units import as_visible, checked_deviations, visible_layer
@@ -159,7 +160,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     @property
     def _counts_rows(self) -> bool:  # type: ignore[override]
-        return self._learner_named(self._asked, epochs=self.max_iter).for_layers().counts_rows
+        return "partitions" not in self._learner_named(self._asked, epochs=self.max_iter).takes
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that Gaussian units need every number."""
@@ -206,7 +207,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return model.replace(given.theta)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return self._learner_named(self._asked, epochs=self.max_iter).for_layers()
+        return on_layers(self._learner_named(self._asked, epochs=self.max_iter))
 
     def _learner_of_fit(self, data: Dataset) -> Learner:
         return self._learner(self.model_, data)

@@ -85,7 +85,7 @@ class Machine(LearnedMachine):
     def _learner(self, model: Model[Any], data: Dataset) -> Learner:
         if data.on_disk:
             learner = self._chunk_learner(model, data)
-            if not learner.reads_disk:
+            if "disk" not in learner.takes:
                 remedy = "leave `memory` out, or give `stream.collect()`"
                 raise ArgumentError("needs rows in memory", remedy, argument="learner", value=self.learner)
             return learner
@@ -126,7 +126,6 @@ class Machine(LearnedMachine):
             return as_learner("online", **self._natural_penalties(), batch_size=batch_size)
         whole = self._learner_named(self.learner)
         check_supported(whole, model)
-        whole.require_able(model)
         return whole.by_chunks(batch_size)
 
     def _learns_by_chunks(self) -> bool:

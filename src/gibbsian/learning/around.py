@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learning.base import Fit, Learner, Penalties
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
-from gibbsian.models.base import DiscreteFamily, Model
+from gibbsian.models.base import DiscreteFamily, Layered, Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.rng import Key
 
@@ -35,26 +35,25 @@ class Around(Learner):
         return self.learner.requires
 
     @property
-    def takes_numbers(self) -> bool:
-        """Whether the learner within learns models of real numbers."""
-        return self.learner.takes_numbers
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """What the learner within takes rows from."""
+        return self.learner.takes
 
     @property
     def objective(self) -> Any:
         """What is minimised; None where nothing is."""
         return self.learner.objective
 
-    def refusal(self, model: Any) -> str:
-        """Say why the learner within cannot learn a kind of model."""
-        return self.learner.refusal(model)
-
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Begin where the learner within begins."""
         return self.learner.start(model, data, rng)
 
+
 @dataclass(frozen=True)
 class OnJoint(Around):
     """Learns a model of layers as the pairwise model of all its units, whose theta is the same."""
+
+    requires = (Layered,)
 
     learner: Learner
 
@@ -62,10 +61,6 @@ class OnJoint(Around):
         """Begin where the learner begins."""
         joint = _joint(model)
         return model.replace(model.family.from_joint(super().start(joint, data, rng)))
-
-    def refusal(self, model: Any) -> str:
-        """Ask the learner."""
-        return super().refusal(_joint(model))
 
     def bind(self, model: Any, data: Rows) -> JointFit:
         """Bind the learner with hidden units as columns that are always missing."""
@@ -103,6 +98,11 @@ class JointFit(Fit[Any]):
     def steps_per_chunk(self) -> int:  # type: ignore[override]
         """Number of steps with the rows of one chunk."""
         return self.joint.steps_per_chunk
+
+
+def on_layers(learner: Learner) -> Learner:
+    """Return a learner as it learns layers: those that know none learn the joint model of all units."""
+    return learner if Layered in learner.requires else OnJoint(learner)
 
 
 def _joint(model: Model[Any]) -> Model[Any]:

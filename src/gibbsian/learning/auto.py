@@ -183,6 +183,7 @@ class CheckedFit(Fit[CheckedState]):
             return self.then.model(state.then)
         return self.first.model(state.first)
 
+
 class _WhichLearner(Callback):
     """Writes down which learner the parameters come from, and what the check of their moments has found."""
 

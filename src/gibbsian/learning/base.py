@@ -13,7 +13,7 @@ from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import Equations
 from gibbsian.learning.optimizers import StepInfo
-from gibbsian.models.base import ExponentialFamily, Family, Layered, Mixture, Model, keeps
+from gibbsian.models.base import ExponentialFamily, Family, Mixture, Model, keeps
 from gibbsian.registry import Registry
 from gibbsian.rng import Key
 from gibbsian.settings import settings_of
@@ -99,9 +99,10 @@ class Learner:
     """
 
     # Protocols or classes of which a family must keep one.
-    requires: ClassVar[tuple[type, ...]] = (ExponentialFamily, Layered)
-    # Whether rows on a cluster are counted there and come here, where they must fit.
-    counts_rows: ClassVar[bool] = False
+    requires: ClassVar[tuple[type, ...]] = (ExponentialFamily,)
+    # What it takes rows from besides memory: "chunks" that arrive one by one, rows on "disk", "partitions" of a cluster
+    # where they stay; and whether they may be "reals".
+    takes: ClassVar[frozenset[str]] = frozenset({"chunks", "partitions"})
 
     @property
     def objective(self) -> Any:
@@ -120,15 +121,6 @@ class Learner:
             "taken",
             "use `gibbsian.uncertainty.bootstrap`",
         )
-
-    def refusal(self, model: Any) -> str:
-        """Say why the learner cannot learn a kind of model; the empty string where it can."""
-        return ""
-
-    def require_able(self, model: Model[Family]) -> None:
-        """Raise `ArgumentError` where the learner cannot learn a kind of model."""
-        if refusal := self.refusal(model):
-            raise ArgumentError(refusal, argument="learner", value=name_of(self))
 
     def targets_in(self, data: Rows) -> np.ndarray | None:
         """Return the numbers of the columns that are learned given the others; None where all are learned."""
@@ -155,13 +147,6 @@ class Learner:
 
     # Why it cannot learn from chunks, where that is a matter of mathematics.
     why_all_rows: ClassVar[str] = ""
-    # Whether it learns models of real numbers.
-    takes_numbers: Any = False
-    # Whether it reads rows on disk as it goes.
-    reads_disk: ClassVar[bool] = False
-
-    # Whether rows may come in chunks.
-    takes_chunks: ClassVar[bool] = True
 
     def bind(self, model: Any, data: Any) -> Fit[Any]:
         """Bind the learner to a model, where learning begins, and to rows."""
@@ -169,7 +154,7 @@ class Learner:
 
     def require_chunks(self) -> None:
         """Raise `ArgumentError` unless rows may come in chunks."""
-        if not self.takes_chunks:
+        if "chunks" not in self.takes:
             raise self.needs_all_rows()
 
     def by_chunks(self, batch_size: int) -> Learner:
@@ -178,12 +163,6 @@ class Learner:
             return replace(self, batch_size=batch_size)  # type: ignore[type-var]
         self.require_chunks()
         return self
-
-    def for_layers(self) -> Learner:
-        """Return the learner as it takes models of layers: by their joint form with all units as variables."""
-        from gibbsian.learning.around import OnJoint
-
-        return OnJoint(self)
 
     def needs_all_rows(self) -> ArgumentError:
         """Return the error that says so."""

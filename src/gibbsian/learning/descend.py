@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -366,8 +366,6 @@ class GradientLearner(WithPrior):
     missing at random.
     """
 
-    reads_disk: ClassVar[bool] = True
-
     optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = optimizer_setting(None, OPTIMIZER)
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
@@ -386,9 +384,10 @@ class GradientLearner(WithPrior):
             )
 
     @property
-    def takes_numbers(self) -> bool:
-        """Whether the objective has a form for real numbers."""
-        return self.objective.in_closed_form() is not None
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """Rows from anywhere, and real numbers where the objective has a form for them."""
+        reals = {"reals"} if self.objective.in_closed_form() is not None else set()
+        return frozenset({"chunks", "disk", "partitions"} | reals)
 
     @property
     def imputation(self) -> str | PersistentChains | None:

@@ -30,7 +30,7 @@ from gibbsian.learning.optimizers.base import ROUNDED, gradient_norm, penalty
 from gibbsian.learning.optimizers.lbfgs import LBFGSState
 from gibbsian.learning.phases import bind_clamped
 from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior
-from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Mixture, Model, keeps
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Mixture, Model, keeps
 from gibbsian.models.mixtures.base import Frame, MixtureFamily
 from gibbsian.registry import Registry
 from gibbsian.rng import Key
@@ -263,7 +263,7 @@ class EM(WithPrior):
     accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
     """
 
-    requires = (ExponentialFamily, Layered, Mixture)
+    requires = (ExponentialFamily, Mixture)
     # What is lowered, by way of the free energy.
     objective: ClassVar[Likelihood] = Likelihood()
 

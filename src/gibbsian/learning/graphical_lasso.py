@@ -44,7 +44,7 @@ class GraphicalLasso(Learner):
     """
 
     requires = (GaussianFamily,)
-    takes_numbers = True
+    takes = frozenset({"reals", "partitions"})
 
     l1: float = number(
         0.0, "The penalty in standard units; where it is zero it is chosen by cross-validation.", least=0

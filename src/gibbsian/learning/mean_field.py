@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class InverseMeanField(Penalised):
     "solved in closed form (bethe): the moments match the data's approximately"
     """
 
-    takes_chunks: ClassVar[bool] = False
+    takes = frozenset({"partitions"})
 
     approximation: str = positional(
         kw_only=False,

@@ -29,7 +29,7 @@ from gibbsian.learning.layer_phases import PhaseDifference, PhaseState
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import Converged, Decay, Failed, Outcome, Running, StepInfo
 from gibbsian.learning.recipe import LOG_PRIOR
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import ExponentialFamily, Family, Layered, Model
 from gibbsian.models.layers.stack import StackFamily
 from gibbsian.resources import require_memory
 from gibbsian.rng import Key
@@ -77,6 +77,8 @@ class Minibatch(Learner):
     >>> rbm.result_.reason
     'trained for 30 epochs'
     """
+
+    requires = (Layered, ExponentialFamily)
 
     max_iter: int = whole(10, "Epochs: how often all rows are shown.", least=1)
     learning_rate: float = number(0.1, "Rate of the first step.", above=0)
@@ -179,10 +181,6 @@ class Minibatch(Learner):
     def at_most(self, epochs: int) -> Minibatch:
         """Return the learner with the smaller number of epochs; its rate falls to zero at the end of the last."""
         return replace(self, max_iter=min(self.max_iter, epochs))
-
-    def for_layers(self) -> Minibatch:
-        """Return the learner itself."""
-        return self
 
     def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
         """Return what follows rows held out."""

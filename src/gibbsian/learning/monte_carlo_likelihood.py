@@ -205,7 +205,7 @@ class MonteCarloLikelihood(WithPrior):
     (True, True)
     """
 
-    takes_chunks: ClassVar[bool] = False
+    takes = frozenset({"partitions"})
     # What is lowered, though only its draws are seen.
     objective: ClassVar[Likelihood] = Likelihood()
 

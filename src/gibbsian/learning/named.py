@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learning.base import LEARNERS, Learner
+from gibbsian.errors import ArgumentError
+from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.descend import BATCH_SIZE, CompletingLearner, Descend, GradientLearner
 from gibbsian.learning.objectives import (
     ConditionalLikelihood,
@@ -17,7 +18,7 @@ from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.learning.objectives import RatioMatching as RatioObjective
 from gibbsian.learning.objectives.conditional_likelihood import TARGETS
 from gibbsian.learning.objectives.probability_flow import SKIP_DATA
-from gibbsian.models.base import Family, Layered, Model, keeps
+from gibbsian.models.base import DiscreteFamily, Family, Layered, Model, keeps
 from gibbsian.models.layers.units import mean_values
 from gibbsian.settings import declared, flag, free, number, whole
 
@@ -122,21 +123,18 @@ class MCL(GradientLearner):
         """Minus the conditional log-likelihood."""
         return ConditionalLikelihood(targets=self.targets, max_seconds=self.max_seconds)
 
-    def for_layers(self) -> Learner:
-        """Return the learner itself: a restricted machine knows its clamped sums, whatever its units are."""
-        return self
-
     def start(self, model: Model[Family], data: Dataset, rng: np.random.Generator) -> Model[Family]:
         """Begin with random weights of hidden layers, and biases that have the means of the columns."""
         if not keeps(model.family, Layered):
             return super().start(model, data, rng)
         return model.replace(model.family.initialised(mean_values(model.family.layers[0], data), rng))
 
-    def refusal(self, model: Model[Family]) -> str:
-        """Say so where the hidden units of a row have no closed form."""
+    def bind(self, model: Model[DiscreteFamily], data: Dataset) -> Fit[object]:
+        """Bind the objective, where the hidden units of a row have a closed form."""
         if keeps(model.family, Layered) and len(model.family.layers) > 2:
-            return "the hidden layers of a row have no sum in closed form"
-        return super().refusal(model)
+            reason = "the hidden layers of a row have no sum in closed form"
+            raise ArgumentError(reason, argument="learner", value="mcl")
+        return super().bind(model, data)
 
 
 @LEARNERS.register("mcple")

@@ -155,7 +155,7 @@ class Nodewise(Penalised):
     """
 
     loss: ClassVar[str]
-    takes_chunks: ClassVar[bool] = False
+    takes = frozenset({"partitions"})
 
     l1: float | Literal["theory"] = number(  # type: ignore[assignment]
         0.0, L1_THEORY, least=0, words=("theory",)

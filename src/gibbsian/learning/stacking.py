@@ -183,11 +183,8 @@ class Stacking(Learner):
         return StackFit(self, model, data)
 
     # -- what estimators ask ------------------------------------------------------------------------------------------
-    counts_rows = True  # what goes up from a layer is kept
-
-    def refusal(self, model: Model[Family]) -> str:
-        """Only models of layers in a row can be stacked."""
-        return "" if STACKS.name_for(model.family) else "learns layers one by one, and the model has none in a row"
+    requires = (Layered,)
+    takes = frozenset({"chunks"})  # what goes up from a layer is kept here
 
     def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the epochs of all stages."""
@@ -207,10 +204,6 @@ class Stacking(Learner):
     def by_chunks(self, batch_size: int) -> Learner:
         """Return what learns from chunks of rows: all layers together, without a stack before."""
         return (self.together or self.alone).by_chunks(batch_size)
-
-    def for_layers(self) -> Stacking:
-        """Return the learner itself."""
-        return self
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.posterior import log_evidence
 from gibbsian.inference.span_posterior import SpanRows
-from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties, as_learner
+from gibbsian.learning.base import LEARNERS, Fit, Learner, Penalties, as_learner, check_supported
 from gibbsian.learning.optimizers import Converged, Running, StepInfo
 from gibbsian.learning.span.fill import FilledRows, Filler, digest_of, near_some_rows
 from gibbsian.learning.span.moves import (
@@ -46,7 +46,7 @@ from gibbsian.learning.span.moves import (
     rescanned,
 )
 from gibbsian.learning.span.problem import FunctionCosts, SpanProblem, Table, negative_entropy
-from gibbsian.models.base import FAMILIES, Family, Model
+from gibbsian.models.base import Model
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.models.families.span_basis import SpanBasis
 from gibbsian.resources import require_memory
@@ -205,6 +205,8 @@ class SpanLearner(Learner, Generic[S]):
     l2_growth: float = number(1.0, "By what factor `l2` grows with every further column.", least=1)
 
     why_done: ClassVar[str] = "no move lowers the cost by {:g}"
+    requires = (FullSpanFamily,)
+    takes = frozenset({"partitions"})
     why_all_rows: ClassVar[str] = ", because what it takes to describe a function depends on their number"
     # What a learner without the setting has.
     mdl_scale: ClassVar[float] = 0.0
@@ -248,23 +250,13 @@ class SpanLearner(Learner, Generic[S]):
         self.require(model)
         return SpanFit(self, model, data)
 
-    def refusal(self, model: Model[Family]) -> str:
-        """Only full-span models have functions to choose."""
-        kind = FAMILIES.name_for(model.family)
-        return "" if kind == FullSpanFamily.registered_name else "chooses functions of a full-span model"
-
     def require(self, model: Model[FullSpanFamily]) -> None:
         """Refuse another kind of model, and a tolerance that the tables do not resolve."""
-        if refusal := self.refusal(model):
-            raise ArgumentError(refusal, argument="learner", value=type(self).__name__)
+        check_supported(self, model)
         if self.tol < MIN_TOL[self.dtype]:
             least = MIN_TOL[self.dtype]
             reason = f"is less than {self.dtype} tables resolve"
             raise ArgumentError(reason, f"give at least {least:g}", argument="tol", value=self.tol)
-
-    def require_chunks(self) -> None:
-        """Raise `ArgumentError`."""
-        raise self.needs_all_rows()
 
     @property
     def penalties(self) -> Penalties:
@@ -673,6 +665,8 @@ class SpanHidden(Learner):
     )
     tol: float = number(1e-5, "Stop when a round lowers the cost by less, in nats per row.", least=0)
 
+    requires = SpanLearner.requires
+    takes = SpanLearner.takes
     why_all_rows: ClassVar[str] = SpanLearner.why_all_rows
 
     def __post_init__(self) -> None:
@@ -687,14 +681,6 @@ class SpanHidden(Learner):
         if not model.n_hidden:
             raise ArgumentError("the model has no hidden variable", "use `n_components` above 1, or another learner")
         return HiddenFit(self, model, data)
-
-    def refusal(self, model: Model[Family]) -> str:
-        """Only full-span models have functions to choose."""
-        return self.learner.refusal(model)
-
-    def require_chunks(self) -> None:
-        """Raise `ArgumentError`."""
-        raise self.needs_all_rows()
 
     @property
     def penalties(self) -> Penalties:
