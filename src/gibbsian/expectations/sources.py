@@ -13,7 +13,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Starts
+from gibbsian.expectations.base import NoSamples, Starts
 from gibbsian.expectations.error_rules import (
     ErrorOfChanges,
     ErrorRule,
@@ -262,7 +262,7 @@ class Calls(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundRestarts:
+class BoundRestarts(NoSamples):
     """Chains that restart: the streams are those of the call, the states the data's."""
 
     settings: RestartedChains
@@ -284,10 +284,6 @@ class BoundRestarts:
         chains = self.kernel.init(len(states), key, states)
         ends, _ = self.kernel.step(theta, chains, settings.n_steps, settings.n_updates)
         return Drawn(Samples(ends.states, shares), ErrorOfChanges(states)), state
-
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: the chains end with the call."""
-        return None
 
 
 # -- chains that go on -------------------------------------------------------------------------------------------------
@@ -545,7 +541,7 @@ class AnnealedWalkers:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundWalkers:
+class BoundWalkers(NoSamples):
     """Walkers of a family; the state is what seeds the next call."""
 
     settings: AnnealedWalkers
@@ -569,10 +565,6 @@ class BoundWalkers:
             "pareto_k": run.pareto_k,
         }
         return Drawn(Samples(run.states, run.weights), floored_spread, parts), state
-
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: walkers end with the call."""
-        return None
 
 
 @declared(frozen=True)
@@ -612,7 +604,7 @@ class TemperedReplicas:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundLadder:
+class BoundLadder(NoSamples):
     """A ladder of a family; the state is what seeds the next call."""
 
     settings: TemperedReplicas
@@ -634,7 +626,3 @@ class BoundLadder:
             "warning": run.warning,
         }
         return Drawn(Samples.of(draws), floored_spread, parts), state
-
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: the ladder ends with the call."""
-        return None

@@ -164,7 +164,7 @@ class PathUnits:
 
     def _inputs(self, side: int, others: list[Tensor]) -> Tensor:
         values = self.family.spread_side(1 - side, others)
-        return _beside([self.family.inputs(self.parts, place, values) for place in self.family.sides[side]])
+        return _beside([self.family.fields(self.parts, place, values, bias=False) for place in self.family.sides[side]])
 
     def _draw(self, side: int, inputs: Tensor, beta: Tensor, rng: np.random.Generator) -> Tensor:
         layers, draw = self.family.layers, layer_kernels(inputs).draw_along
