@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -279,11 +280,20 @@ class BoundRestarts(NoSamples):
         if own is None:
             raise ArgumentError("contrastive divergence needs rows to start at", "give them as `starts=`, or use 'pcd'")
         settings, (key, state) = self.settings, state.take()
-        states, shares = spread_over_starts(own, settings.n_chains or n_starts(own))
-        require_chains(*states.shape)
-        chains = self.kernel.init(len(states), key, states)
+        states, shares, rule = self._bound if starts is None else self._placed(own)
+        chains = Chains(states, key.chains(len(states)))
         ends, _ = self.kernel.step(theta, chains, settings.n_steps, settings.n_updates)
-        return Drawn(Samples(ends.states, shares), ErrorOfChanges(states)), state
+        return Drawn(Samples(ends.states, shares), rule), state
+
+    def _placed(self, starts: Starts) -> tuple[States, Floats, ErrorOfChanges]:
+        states, shares = spread_over_starts(starts, self.settings.n_chains or n_starts(starts))
+        require_chains(*states.shape)
+        return states, shares, ErrorOfChanges(states)
+
+    @cached_property
+    def _bound(self) -> tuple[States, Floats, ErrorOfChanges]:
+        assert self.starts is not None
+        return self._placed(self.starts)
 
 
 # -- chains that go on -------------------------------------------------------------------------------------------------
