@@ -27,7 +27,7 @@ def test_the_distance_is_that_of_the_matrices(rng):
 
 
 def fields(model, codes):
-    return FAMILY.coupling_fields(model.theta)(FAMILY.variables.scores_of(codes)) + model.parts.biases
+    return FAMILY.layout.coupling_fields(model.theta)(FAMILY.variables.scores_of(codes)) + model.parts.biases
 
 
 def test_the_expected_step_is_that_of_equations_26_and_27(rng):
