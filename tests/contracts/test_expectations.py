@@ -246,7 +246,7 @@ def test_completions_are_samples_of_the_posterior(system):
     model, data = system
     truth, _ = by_enumeration(model, data)
     low, high = model.family.statistic_range
-    for expectation, error in ((gb.expectations.Enumeration(), 1e-10), (made("pcd", clamped=True), 0.05)):
+    for expectation, error in ((gb.expectations.ListedCompletions(), 1e-10), (made("pcd", clamped=True), 0.05)):
         bound = expectation.bind(model, data)
         _, state = bound(model.theta, bound.init(model.theta, Key.of(0)))
         samples = bound.samples(state)

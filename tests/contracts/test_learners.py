@@ -107,7 +107,7 @@ def test_general_learners_come_near_the_law_of_every_model(learner, model, varia
     data = sampled_data(truth, 1000, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = run(LEARNERS.create(learner), truth.replace(0 * truth.theta), data, rng, max_iter=50)
+        result = run(LEARNERS.create(learner), truth.replace(0 * truth.theta), data, rng, max_iter=200)
     p, q = exact_law(truth)[1], exact_law(result.model)[1]
     assert p @ np.log(p / q) < 0.1 * (p @ np.log(p * p.size))
 

@@ -13,7 +13,7 @@ from gibbsian.expectations.layer_chains import (
     TemperedBlockChains as TemperedBlockChains,
 )
 from gibbsian.expectations.deep_mean_field import DeepMeanField as DeepMeanField
-from gibbsian.expectations.exact import Enumeration as Enumeration, Exact as Exact
+from gibbsian.expectations.exact import ListedCompletions as ListedCompletions, Exact as Exact
 from gibbsian.expectations.mean_field import MeanField as MeanField
 from gibbsian.expectations.mixing import MixingCheck as MixingCheck
 from gibbsian.expectations.per_call import RestartedPerCall as RestartedPerCall

@@ -80,6 +80,13 @@ class BoundExpectation(Protocol[S]):
         """
 
 
+class NoSamples:
+    """A bound expectation behind which there are no samples."""
+
+    def samples(self, state: object, copy: int | None = None) -> None:
+        """Return nothing."""
+
+
 def as_expectation(
     expectation: str | Expectation[S], argument: str = "expectation", needs_starts: bool = False
 ) -> Expectation[S]:

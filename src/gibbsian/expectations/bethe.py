@@ -12,10 +12,9 @@ from gibbsian.arrays import Floats
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
+from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, NoSamples, Starts
 from gibbsian.expectations.convergence import START_SCALE, Ending, sweep, views
 from gibbsian.expectations.rows import MaskedRows, row_by_row
-from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
 from gibbsian.models.ising import IsingFamily, is_ising
@@ -80,7 +79,7 @@ class _Beliefs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundBethe:
+class BoundBethe(NoSamples):
     """Belief propagation of one family; the state is the messages."""
 
     settings: Bethe
@@ -98,10 +97,6 @@ class BoundBethe:
         value = beliefs.log_partition
         parts = {"log_partition": Estimate(value, None), "free_energy": -value, **ending.parts(settings.warn)}
         return Estimate(beliefs.statistics, None, parts), beliefs.messages
-
-    def samples(self, state: Floats, copy: int | None = None) -> Samples | None:
-        """Return nothing: there is no sampling."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)

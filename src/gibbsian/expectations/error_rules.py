@@ -67,6 +67,7 @@ class ErrorOfChanges:
 
     def __init__(self, starts: States):
         self.starts = starts
+        self._mean: Floats = np.empty(0)  # of their statistics, from the first call on
 
     def __call__(self, family: ExponentialFamily, samples: Samples) -> Estimate:
         """Return means and standard errors."""
@@ -75,7 +76,9 @@ class ErrorOfChanges:
         variance = bernoulli_variance(family, end)
         if (products := _products_of(family, ends, self.starts)) is not None:
             # (s' - s)^2 for statistics s of two values, low or high; s^2 = s (low + high) - low high
-            start, both = (family.mean_statistics(states, shares) for states in (self.starts, products))
+            if not self._mean.size:
+                self._mean = family.mean_statistics(self.starts, shares)
+            start, both = self._mean, family.mean_statistics(products, shares)
             low, high = family.statistic_range
             squares = (end + start) * (low + high) - 2.0 * low * high
             variance = np.minimum(variance, np.maximum(squares - 2.0 * both - (end - start) ** 2, 0.0))

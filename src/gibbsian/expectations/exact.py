@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, Starts
+from gibbsian.expectations.base import EXPECTATIONS, NoSamples, Starts
 from gibbsian.expectations.rows import MaskedRows
 from gibbsian.expectations.samples import Samples
 from gibbsian.inference import Engine, plan_exact
@@ -86,7 +86,7 @@ class OneSum:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundExact:
+class BoundExact(NoSamples):
     """Rows bound to a family: the statistics of complete rows, and a posterior of the others; None without any."""
 
     rows: MaskedRows
@@ -105,13 +105,9 @@ class BoundExact:
             statistics = statistics + expected
         return Estimate(statistics, parts={"log_partition": Estimate(value)}), state
 
-    def samples(self, state: NoState, copy: int | None = None) -> Samples | None:
-        """Return nothing: sums draw no samples."""
-        return None
-
 
 @dataclass(frozen=True)
-class Enumeration:
+class ListedCompletions:
     """The exact expectation by listing all completions of the rows, which are samples with weights at the same time.
 
     SMCI over data with missing cells takes the completions for samples.
@@ -121,7 +117,7 @@ class Enumeration:
     >>> import gibbsian as gb
     >>> model = gb.PairwiseFamily.model(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> rows = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> bound = gb.expectations.Enumeration().bind(model, rows)
+    >>> bound = gb.expectations.ListedCompletions().bind(model, rows)
     >>> _, state = bound(model.theta, bound.init(model.theta, gb.rng.Key.of(0)))
     >>> samples = bound.samples(state)
     >>> samples.states.tolist(), samples.repeats.round(3).tolist()
@@ -132,16 +128,16 @@ class Enumeration:
 
     def bind(
         self, model: Model[ExponentialFamily], clamp: Rows | None = None, starts: Starts | None = None
-    ) -> BoundEnumeration:
+    ) -> BoundCompletions:
         """List the completions; `starts` are not used."""
         rows = MaskedRows.of(model.family, clamp)
-        return BoundEnumeration(
+        return BoundCompletions(
             model.family, rows, enumerate_completions(model.family.variables, rows.states, rows.missing)
         )
 
 
 @dataclass(frozen=True, eq=False)
-class BoundEnumeration:
+class BoundCompletions:
     """Completions of rows; the state is the theta of the last call."""
 
     family: ExponentialFamily
@@ -169,5 +165,5 @@ class BoundEnumeration:
         return evidence, probabilities * self.rows.shares[self.completions.row]
 
     def samples(self, state: Floats, copy: int | None = None) -> Samples:
-        """Return the complete rows and all completions of the others, weighted by their probabilities."""
+        """Return the complete rows and all completions of the others, by their probabilities."""
         return self.rows.completed(self.completions.states, self._posterior(state)[1])

@@ -19,10 +19,9 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, Starts
+from gibbsian.expectations.base import EXPECTATIONS, BoundExpectation, NoSamples, Starts
 from gibbsian.expectations.convergence import START_SCALE, Ending, sweep, views
 from gibbsian.expectations.rows import MaskedRows, row_by_row
-from gibbsian.expectations.samples import Samples
 from gibbsian.inference.cut_sets import factorised_statistics
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.factors import FactorGraph
@@ -106,7 +105,7 @@ class Solution(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundMeanField:
+class BoundMeanField(NoSamples):
     """Mean field of one family and set of rows; the state is Q: fields of spins, or logits of many values."""
 
     settings: MeanField
@@ -133,10 +132,6 @@ class BoundMeanField:
         ending = Ending("mean field", end.n_sweeps, end.change, settings.max_iter, settings.tol)
         parts = {"log_partition": Estimate(bound, None), "free_energy": -bound, **ending.parts(settings.warn)}
         return Estimate(statistics, None, parts), end.fields
-
-    def samples(self, state: Floats, copy: int | None = None) -> Samples | None:
-        """Return nothing: there is no sampling."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)

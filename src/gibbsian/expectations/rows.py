@@ -16,7 +16,7 @@ from gibbsian.arrays import Floats, Integers, Mask, States
 from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import BoundExpectation, Starts
+from gibbsian.expectations.base import BoundExpectation, NoSamples, Starts
 from gibbsian.expectations.imputation import in_memory
 from gibbsian.expectations.samples import Samples
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model, keeps
@@ -121,7 +121,7 @@ def row_by_row(
     return cast("BoundExpectation[S]", RowByRow(Model(model.family, model.theta), rows, bind))
 
 
-class RowByRow(Generic[S]):
+class RowByRow(NoSamples, Generic[S]):
     """The mean over rows of the free expectations of their missing cells given the present ones, row by row.
 
     Any free expectation is a clamped one of the conditional distribution of each row. A state is the tuple of theirs.
@@ -165,7 +165,3 @@ class RowByRow(Generic[S]):
             told &= log_z.stderr is not None
         parts = {} if np.isnan(evidence) else {"log_partition": Estimate(evidence, np.sqrt(squares) if told else None)}
         return Estimate(mean, np.sqrt(variance) if known else None, parts), tuple(after)
-
-    def samples(self, state: tuple[S, ...], copy: int | None = None) -> Samples | None:
-        """Return nothing: rows are not completed together."""
-        return None

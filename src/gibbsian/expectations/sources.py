@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -13,7 +14,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, MixingWarning, notify
 from gibbsian.estimate import Estimate
-from gibbsian.expectations.base import Starts
+from gibbsian.expectations.base import NoSamples, Starts
 from gibbsian.expectations.error_rules import (
     ErrorOfChanges,
     ErrorRule,
@@ -262,7 +263,7 @@ class Calls(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundRestarts:
+class BoundRestarts(NoSamples):
     """Chains that restart: the streams are those of the call, the states the data's."""
 
     settings: RestartedChains
@@ -279,15 +280,20 @@ class BoundRestarts:
         if own is None:
             raise ArgumentError("contrastive divergence needs rows to start at", "give them as `starts=`, or use 'pcd'")
         settings, (key, state) = self.settings, state.take()
-        states, shares = spread_over_starts(own, settings.n_chains or n_starts(own))
-        require_chains(*states.shape)
-        chains = self.kernel.init(len(states), key, states)
+        states, shares, rule = self._bound if starts is None else self._placed(own)
+        chains = Chains(states, key.chains(len(states)))
         ends, _ = self.kernel.step(theta, chains, settings.n_steps, settings.n_updates)
-        return Drawn(Samples(ends.states, shares), ErrorOfChanges(states)), state
+        return Drawn(Samples(ends.states, shares), rule), state
 
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: the chains end with the call."""
-        return None
+    def _placed(self, starts: Starts) -> tuple[States, Floats, ErrorOfChanges]:
+        states, shares = spread_over_starts(starts, self.settings.n_chains or n_starts(starts))
+        require_chains(*states.shape)
+        return states, shares, ErrorOfChanges(states)
+
+    @cached_property
+    def _bound(self) -> tuple[States, Floats, ErrorOfChanges]:
+        assert self.starts is not None
+        return self._placed(self.starts)
 
 
 # -- chains that go on -------------------------------------------------------------------------------------------------
@@ -545,7 +551,7 @@ class AnnealedWalkers:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundWalkers:
+class BoundWalkers(NoSamples):
     """Walkers of a family; the state is what seeds the next call."""
 
     settings: AnnealedWalkers
@@ -569,10 +575,6 @@ class BoundWalkers:
             "pareto_k": run.pareto_k,
         }
         return Drawn(Samples(run.states, run.weights), floored_spread, parts), state
-
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: walkers end with the call."""
-        return None
 
 
 @declared(frozen=True)
@@ -612,7 +614,7 @@ class TemperedReplicas:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundLadder:
+class BoundLadder(NoSamples):
     """A ladder of a family; the state is what seeds the next call."""
 
     settings: TemperedReplicas
@@ -634,7 +636,3 @@ class BoundLadder:
             "warning": run.warning,
         }
         return Drawn(Samples.of(draws), floored_spread, parts), state
-
-    def samples(self, state: Calls, copy: int | None = None) -> Samples | None:
-        """Return nothing: the ladder ends with the call."""
-        return None

@@ -17,9 +17,9 @@ from gibbsian.data.rows import Rows
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import (
-    Enumeration,
     Expectation,
     FixedSamples,
+    ListedCompletions,
     PersistentChains,
     RestartedChains,
     Sampled,
@@ -68,7 +68,7 @@ PATIENCE = 500
 
 
 @dataclass(frozen=True)
-class Divergence:
+class DivergenceCheck:
     """Gives up on equations that seem to have no solution: parameters grow beyond reason, or steps never settle.
 
     Parameters
@@ -119,7 +119,7 @@ class PhaseLearner(WithPrior):
         raise NotImplementedError
 
     @property
-    def divergence(self) -> Divergence | None:
+    def divergence(self) -> DivergenceCheck | None:
         """When to give up because the parameters grow without end."""
         return None
 
@@ -316,13 +316,13 @@ class SMCI(PhaseLearner):
         return Sampled(FixedSamples(), self.region)
 
     @property
-    def divergence(self) -> Divergence:
+    def divergence(self) -> DivergenceCheck:
         """Give up where parameters grow, and a solver that needs few steps where it does not settle."""
         remedy = (
             "with the data as samples this happens on dense graphs, for few rows and for strong couplings; "
             "use `learner='smci-pcd'`, or a penalty `l2=0.01`"
         )
-        return Divergence(remedy, patience=PATIENCE if isinstance(self.optimizer, Anderson) else None)
+        return DivergenceCheck(remedy, patience=PATIENCE if isinstance(self.optimizer, Anderson) else None)
 
     def bind(self, model: Model[Any], data: Rows) -> Descent[Any, Any]:
         """Bind both phases; every way to complete a row is a sample."""
@@ -334,7 +334,7 @@ class SMCI(PhaseLearner):
                 "with the data as samples every way to complete the rows is one, and there are too many",
                 "learn with `learner='smci-pcd'` or 'pcd', or drop the rows with the most missing cells",
             )
-        return replace(self, clamped=Enumeration()).bind(model, data)
+        return replace(self, clamped=ListedCompletions()).bind(model, data)
 
 
 @LEARNERS.register("smci-pcd", consistent=False, stochastic=True)
