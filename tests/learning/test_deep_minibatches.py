@@ -15,7 +15,7 @@ from gibbsian.expectations.layer_chains import LayerMoments, NoChains
 from gibbsian.learning import Minibatch
 from gibbsian.learning.callbacks import EachStep
 from gibbsian.learning.imputation import BatchRows
-from gibbsian.learning.layer_phases import PhaseDifference, phase_difference
+from gibbsian.learning.layer_phases import LayerPhases, phase_difference
 from gibbsian.models.base import Model
 from gibbsian.models.layers.units import (
     BinaryUnits,
@@ -84,7 +84,7 @@ def test_gradient_is_that_of_the_bound(name, missing):
     if name == "gaussian" and missing:
         pytest.skip("Gaussian units need every number")
     model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
-    rng, estimator = np.random.default_rng(0), PhaseDifference(model.family, ExactPhase(), centred=False)
+    rng, estimator = np.random.default_rng(0), LayerPhases(model.family, ExactPhase(), centred=False)
     estimator.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
     values, lacking = BatchRows(rows).with_missing(model.visible, np.arange(rows.n_rows), np.dtype(float))
     found = estimator(model.parts, estimator.init(model, rows, rng), values, rng, lacking).vector

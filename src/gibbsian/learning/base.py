@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -17,16 +17,6 @@ from gibbsian.models.base import ExponentialFamily, Family, Mixture, Model, keep
 from gibbsian.registry import Registry
 from gibbsian.rng import Key
 from gibbsian.settings import settings_of
-
-Part = TypeVar("Part")
-
-
-@dataclass(frozen=True)
-class Rebuilt(Generic[Part]):
-    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out."""
-
-    value: Part
-
 
 LEARNERS = Registry("learner", "gibbsian.learning", "LEARNERS")
 

@@ -62,7 +62,7 @@ class Clamped(NamedTuple):
     misfit: Tensor | None
 
 
-class PhaseDifference:
+class LayerPhases:
     """Clamped less free moments of minibatches.
 
     Parameters

@@ -25,7 +25,7 @@ from gibbsian.learning.callbacks import Callback, Monitor
 from gibbsian.learning.curves import HeldOutCurves, RowScore, curve_of
 from gibbsian.learning.imputation import BatchRows
 from gibbsian.learning.layer_fits import InStandardUnits, as_layers, initial_layers
-from gibbsian.learning.layer_phases import PhaseDifference, PhaseState
+from gibbsian.learning.layer_phases import LayerPhases, PhaseState
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import Converged, Decay, Failed, Outcome, Running, StepInfo
 from gibbsian.learning.recipe import LOG_PRIOR
@@ -226,7 +226,7 @@ class EpochFit(Fit[EpochState]):
         self.rows = BatchRows(data)
         self.cuts = Cuts(self.rows.data.n_draws, learner.batch_size)
         phase = learner.phase(self.family)
-        self.gradient = PhaseDifference(self.family, phase, learner.centred, learner.mean_field_steps)
+        self.gradient = LayerPhases(self.family, phase, learner.centred, learner.mean_field_steps)
         self._require_memory(phase)
         self.curve, self.sign = curve_of(self.family)
         self.score = RowScore(self.rows, self.family) if learner.curves and not self.gradient.is_deep else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
-from gibbsian.learning.base import Learner, Rebuilt
+from gibbsian.learning.base import Learner
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.optimizers import Outcome, StepInfo
 from gibbsian.learning.result import Trace
@@ -168,7 +168,7 @@ def pack(state: object, prefix: str = "state") -> dict[str, np.ndarray]:
     >>> unpack((0.0, (0, None)), arrays)
     (1.5, (2, None))
     """
-    if state is None or isinstance(state, Rebuilt):
+    if state is None:
         return {}
     if isinstance(state, Model):  # of its family the arrays; what else it is made of is that of the template
         arrays = {"theta": state.theta, **state.family.to_parts().arrays}
@@ -193,7 +193,7 @@ def unpack(template: object, arrays: dict[str, np.ndarray], prefix: str = "state
     >>> unpack((0, 0.0), pack((7, 2.5)))
     (7, 2.5)
     """
-    if template is None or isinstance(template, Rebuilt):
+    if template is None:
         return template
     if isinstance(template, Model):
         return _model_like(template, arrays, prefix)
