@@ -10,9 +10,9 @@ import time
 
 import numba
 import numpy as np
-from gibbsian.learning.contrastive_divergence import PCD
 
 import gibbsian as gb
+from gibbsian.learning import PCD
 from gibbsian.learning.optimizers import Ascent
 from gibbsian.rng import Key
 from timing import interleaved

@@ -199,8 +199,8 @@ class FitResult(Shown):
         What to do where the fit did not converge, with code between backticks.
     warning : str
         What is wrong with the solution; empty where nothing is.
-    state : LearnerState, optional
-        What a learner keeps of its end for `partial_fit`; no part of files.
+    state : dataclass or tuple, optional
+        What `partial_fit` continues from (`Fit.handover`); no part of files.
 
     Examples
     --------
