@@ -107,7 +107,7 @@ def write_reference() -> None:
     pages = "".join(f"   {name}\n" for name in modules)
     text = (
         "API reference\n=============\n\nWhat stands in the package itself: estimators, and families of models.\n\n"
-        f"{front}What stands in its modules:\n\n.. toctree::\n   :maxdepth: 1\n\n{pages}"
+        f"{front}Modules:\n\n.. toctree::\n   :maxdepth: 1\n\n{pages}"
     )
     _write(folder / "index.rst", text)
     _keep(folder / "generated", {f"{title}.{name}" for title, names in listed.items() for name in names})
