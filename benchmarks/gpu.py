@@ -33,7 +33,7 @@ from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.models import KMeansFamily
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.scopes import Scopes
-from gibbsian.rng import chain_streams
+from gibbsian.rng import Key
 from gibbsian.sampling.spins import SpinSystem, colour_plan
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -110,7 +110,7 @@ def lattice_rate(device: Device, side: int, n_chains: int, n_sweeps: int = 60) -
     biases, *rows = form.in_order(plan)
     system = torch_gibbs.colour_system(plan.blocks[plan.colours], *rows, biases, form.reach)
     spins = torch.randint(0, 2, (n_chains, side**2), dtype=torch.int8, device=device.place) * 2 - 1
-    words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
+    words = device.put(chain_words(Key.of(rng).chains(n_chains)), torch.int64)
     tables = [device.put(part, torch.int32) for part in (system.heads, system.weights, system.biases)]
     took = seconds(lambda: triton_gibbs.colour_sweeps(spins, words, system, tables, None, n_sweeps), 5)
     return n_chains * side**2 * n_sweeps / took / 1e9
@@ -153,7 +153,7 @@ def dense_time(device: Device, n: int, n_chains: int, n_sweeps: int) -> float:
     width = len(system.biases)
     spins = torch.zeros((n_chains, width), dtype=torch.int8, device=device.place)
     spins[:, :n] = torch.randint(0, 2, (n_chains, n), dtype=torch.int8, device=device.place) * 2 - 1
-    words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
+    words = device.put(chain_words(Key.of(rng).chains(n_chains)), torch.int64)
     return seconds(lambda: triton_gibbs.dense_sweeps(spins, words, system, None, n, n_sweeps), 5) / n_sweeps
 
 

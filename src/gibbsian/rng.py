@@ -90,7 +90,10 @@ class Key(NamedTuple):
 
     def chains(self, n_chains: int) -> Words:
         """Return one xoshiro256++ state per chain, shape ``(n_chains, 4)``; row `c` depends on the key and on `c`."""
-        return _streams(self.words, n_chains)
+        first, second = self.words
+        counters = np.arange(1, 4 * n_chains + 1, dtype=np.uint64)
+        states = _mixed(first + counters * _GOLDEN) ^ _mixed(_mixed(second + counters * _GOLDEN))
+        return states.reshape(n_chains, 4)
 
     def philox(self) -> tuple[int, int]:
         """Return the key of a counter-based generator on a card."""
@@ -107,79 +110,6 @@ def _mix(word: int) -> int:
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) % 2**64
     return word ^ (word >> 31)
-
-
-def chain_streams(rng: np.random.Generator, n_chains: int) -> Words:
-    """Draw one xoshiro256++ state per chain, shape ``(n_chains, 4)``.
-
-    Row `c` depends on the generator and on `c` only: asking for more chains leaves the first ones unchanged.
-
-    Examples
-    --------
-    >>> from gibbsian.rng import as_generator, chain_streams
-    >>> few, many = chain_streams(as_generator(0), 2), chain_streams(as_generator(0), 5)
-    >>> bool((few == many[:2]).all())
-    True
-    """
-    return _streams(rng.integers(0, 2**64, size=2, dtype=np.uint64), n_chains)
-
-
-def _streams(words: Words, n_chains: int) -> Words:
-    first, second = words
-    counters = np.arange(1, 4 * n_chains + 1, dtype=np.uint64)
-    states = _mixed(first + counters * _GOLDEN) ^ _mixed(_mixed(second + counters * _GOLDEN))
-    return states.reshape(n_chains, 4)
-
-
-def generator_words(rng: np.random.Generator) -> np.ndarray:
-    """Return the state of a PCG64 generator as six words, which a checkpoint can hold.
-
-    Examples
-    --------
-    >>> from gibbsian.rng import as_generator, generator_of, generator_words
-    >>> rng = as_generator(0)
-    >>> again = generator_of(generator_words(rng))
-    >>> bool(rng.random() == again.random())
-    True
-    """
-    state = rng.bit_generator.state
-    halves = [half for name in ("state", "inc") for half in divmod(state["state"][name], 2**64)]
-    return np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
-
-
-def generator_of(words: np.ndarray) -> np.random.Generator:
-    """Return the generator whose state `generator_words` took.
-
-    Examples
-    --------
-    >>> from gibbsian.rng import as_generator, generator_of, generator_words
-    >>> bool(generator_of(generator_words(as_generator(0))).random() == as_generator(0).random())
-    True
-    """
-    first, second, third, fourth, has_half, half = map(int, words)
-    bits = np.random.PCG64(0)
-    bits.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": first * 2**64 + second, "inc": third * 2**64 + fourth},
-        "has_uint32": has_half,
-        "uinteger": half,
-    }
-    return np.random.Generator(bits)
-
-
-def as_pcg64(rng: np.random.Generator) -> np.random.Generator:
-    """Return the generator itself, or one of the kind that `generator_words` takes that follows from it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.rng import as_pcg64
-    >>> as_pcg64(np.random.Generator(np.random.MT19937(0))).bit_generator.__class__.__name__
-    'PCG64'
-    """
-    if isinstance(rng.bit_generator, np.random.PCG64):
-        return rng
-    return np.random.default_rng(rng.integers(0, 2**63, size=4))
 
 
 def _mixed(words: Words) -> Words:

@@ -11,7 +11,7 @@ from gibbsian.backends.numba import random
 from gibbsian.backends.threads import limited_threads
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
 from gibbsian.expectations.sampled import monte_carlo
-from gibbsian.rng import Key, chain_streams
+from gibbsian.rng import Key
 from gibbsian.sampling import ChromaticGibbs, draw, kernel_for, spins
 from gibbsian.sampling.spins import SpinSystem, colour_plan
 from systems import BINARY, SPINS, random_model, take
@@ -29,7 +29,7 @@ def test_xoshiro_gives_the_reference_outputs():
 
 
 def test_a_stream_goes_on_where_it_stopped():
-    whole, parts = chain_streams(np.random.default_rng(0), 1)[0], chain_streams(np.random.default_rng(0), 1)[0]
+    whole, parts = Key.of(0).chains(1)[0], Key.of(0).chains(1)[0]
     assert np.array_equal(words_of(whole, 10), np.concatenate([words_of(parts, 3), words_of(parts, 7)]))
 
 
@@ -39,13 +39,13 @@ def test_uniform_stays_inside_the_interval():
 
 
 def test_below_reaches_every_integer_evenly():
-    words = words_of(chain_streams(np.random.default_rng(0), 1)[0], 70_000)
+    words = words_of(Key.of(0).chains(1)[0], 70_000)
     picks = [random.below(word, 7) for word in words]
     assert stats.chisquare(np.bincount(picks, minlength=7)).pvalue > 1e-3
 
 
 def test_thresholds_are_half_logits_of_uniform_numbers():
-    words = words_of(chain_streams(np.random.default_rng(0), 1)[0], 50_000)
+    words = words_of(Key.of(0).chains(1)[0], 50_000)
     words[:4] = [0, 2**64 - 1, 2**63, 2**63 - 2**12]
     thresholds = np.empty(words.size)
     random.fill_thresholds(words, thresholds)

@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.learning import as_learner, run
 from gibbsian.models import Model, PairwiseFamily
-from gibbsian.rng import chain_streams
+from gibbsian.rng import Key
 from gibbsian_reproduction.drawing import lines, panels
 from gibbsian_reproduction.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict
 from gibbsian_reproduction.kernels import spatial_learning as kernels
@@ -150,7 +150,7 @@ def learn(name: str, data: Dataset, best: np.ndarray, rng: np.random.Generator, 
     method = METHODS[name]
     copies = max(method.copies, 1)
     samples = np.repeat(data.rows()[0], copies, axis=0)
-    streams = np.ascontiguousarray(chain_streams(rng, len(samples)).T)
+    streams = np.ascontiguousarray(Key.of(rng).chains(len(samples)).T)
     moments = PairwiseFamily(GRID).mean_statistics(data.states, data.weights)
     spins = 2.0 * np.ascontiguousarray(samples.T) - 1.0
     renewal = FOREST_RENEWAL if method.kind == kernels.FOREST else 1

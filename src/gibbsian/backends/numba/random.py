@@ -1,6 +1,6 @@
 """Random numbers inside kernels: xoshiro256++ and the thresholds of heat-bath updates.
 
-A stream is four uint64 words, one row of `gibbsian.rng.chain_streams`. Blackman and Vigna, "Scrambled linear
+A stream is four uint64 words, one row of `gibbsian.rng.Key.chains`. Blackman and Vigna, "Scrambled linear
 pseudorandom number generators", ACM TOMS 47 (2021).
 """
 
