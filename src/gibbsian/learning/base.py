@@ -119,7 +119,7 @@ class Learner:
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
-        from gibbsian.learning.hidden import scattered
+        from gibbsian.learning.initial import scattered
 
         return scattered(model, rng) if model.n_hidden and not has_classes(model) else model
 

@@ -12,7 +12,7 @@ from gibbsian.learning.base import Learner, Penalties
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models.base import Family, Model
-from gibbsian.settings import Setting, check, declared, free, number
+from gibbsian.settings import check, declared, free, number
 
 L1 = "Strength of the L1 penalty `l1 sum|theta|`, which leaves biases alone and sets couplings to zero."
 L2 = "Strength of the L2 penalty `(l2 / 2) sum theta^2`, in the model's own coding."
@@ -25,7 +25,6 @@ CLAMPED_HELP = (
     "How missing cells and hidden units are summed out: 'exact', 'pcd' (chains), 'smci-pcd', 'mean-field' or an "
     "expectation with its own settings; None is exact where that is quick, else chains."
 )
-PENALTY = Setting("Strength of a penalty.", "number", low=0)
 
 
 @declared(frozen=True)
