@@ -155,7 +155,7 @@ class PlainMean:
 
     def __call__(self, theta: Floats, drawn: Drawn) -> Estimate:
         """Return means, with errors by the rule of the source."""
-        return drawn.samples.mean_and_error(self.family, drawn.rule)
+        return drawn.rule(self.family, drawn.samples)
 
 
 @dataclass(frozen=True, eq=False)

@@ -261,6 +261,8 @@ class Descent(Fit[DescentState[M, S]], Generic[M, S]):
         Standard errors of the gradient as rows are few: of slow chains it is enough to be well within them.
     check : callable, optional
         Judges where a step has led: returns another StepInfo where the fit cannot succeed.
+    steps_per_chunk : int
+        Steps that `partial_fit` takes with the rows of one chunk.
     """
 
     model_at_start: Model[DiscreteFamily]
@@ -276,6 +278,7 @@ class Descent(Fit[DescentState[M, S]], Generic[M, S]):
     patience: int = PATIENCE
     data_error: Floats | None = None
     check: Callable[[StepInfo, Floats, int], StepInfo] | None = None
+    steps_per_chunk: int = 1
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState[M, S], StepInfo]:
         """Look at the first minibatch, about whose means parameters are, and start what samples."""
@@ -450,11 +453,6 @@ class GradientLearner(WithPrior):
             min_steps=MIN_SAMPLED_STEPS,
             patience=MIN_SAMPLED_STEPS,
         )
-
-    def _penalties(self, model: Model[DiscreteFamily], data: Dataset, seen: float) -> tuple[Floats, SmoothPenalty]:
-        """Return the penalties against rows of a weight, these and those of earlier chunks."""
-        before = seen - n_rows(data)
-        return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
     def _coordinates(self, model: Model[DiscreteFamily], l1: bool = True) -> Callable[[Floats], LinearMap]:
         """Return parameters about means; with L1, and averaged entry by entry, what may be zero stays apart."""

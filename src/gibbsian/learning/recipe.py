@@ -76,6 +76,11 @@ class WithPrior(Penalised):
         """Return the penalties that have a gradient everywhere."""
         return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], seen + n_rows(data))
 
+    def _penalties(self, model: Model[Family], data: Rows, seen: float) -> tuple[Floats, SmoothPenalty]:
+        """Return both kinds against rows of a weight, these and those of earlier chunks."""
+        before = seen - n_rows(data)
+        return self._l1_of(model, data, before), self._smooth_of(model, data, before)
+
 
 def n_rows(data: Rows) -> float:
     """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
