@@ -135,7 +135,7 @@ def compare(
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
     >>> rows = gb.comparison.compare(votes, ["mle", "minibatch"], gb.BoltzmannMachine(l2=0.01), random_state=0)
-    >>> rows[1].failure.startswith("learning by layers needs biases")
+    >>> "does not learn a BoltzmannMachine" in rows[1].failure
     True
     """
     if not 0 < validation_fraction < 1:

@@ -143,7 +143,7 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
     >>> check_settings("smci", LEARNERS.factory("smci"), {"regions": 2})
     Traceback (most recent call last):
         ...
-    gibbsian.errors.ArgumentError: smci has no setting regions: it takes l1, l2, log_prior, optimizer, centred, region
+    gibbsian.errors.ArgumentError: smci has no setting regions: it takes l1, l2, ..., region
     """
     known = _known_settings(factory)
     if known is None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.backends import parallel
+from gibbsian.backends import threads
 from gibbsian.backends.threads import limited_threads
 from gibbsian.expectations import EXPECTATIONS, Expectation, MixingCheck, Sampled, Samples
 from gibbsian.learning.objectives import Likelihood
@@ -201,13 +201,13 @@ def test_same_key_same_bits_on_any_number_of_threads_and_after_a_checkpoint(name
     if isinstance(expectation, Sampled) and expectation.source.n_draws > 1:
         short = dataclasses.replace(expectation.source, n_chains=10, n_draws=5, burn_in=5, mixing=None)
         expectation = dataclasses.replace(expectation, source=short)
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 0)
     found = []
-    for threads in (1, 2):
-        with limited_threads(threads):
+    for n_threads in (1, 2):
+        with limited_threads(n_threads):
             bound = expectation.bind(model, few)
             _, state = bound(model.theta, bound.init(model.theta, Key.of(4)))
-            again = unpack(bound.init(model.theta, Key.of(9)), pack(state)) if threads == 2 else state
+            again = unpack(bound.init(model.theta, Key.of(9)), pack(state)) if n_threads == 2 else state
             found.append(bound(model.theta, again)[0])
     assert np.array_equal(found[0].value, found[1].value)
     assert np.array_equal(found[0].monte_carlo_error, found[1].monte_carlo_error)

@@ -35,7 +35,7 @@ CASES = {
     "machines of labels": of_machines(gb.BoltzmannMachine(l2=0.1), gb.Dataset.read((ROWS > 1).astype(int))),
     "machines of numbers": of_machines(gb.GaussianMachine(l2=0.1), NUMBERS),
     "a machine": (EM(), PAIR, LABELS),
-    "a machine by chains": (EM("chains"), PAIR, LABELS),
+    "a machine by chains": (EM("pcd"), PAIR, LABELS),
     "graphical lasso": (
         GraphicalLasso(l1=0.1),
         gb.Model(GAUSSIAN, GAUSSIAN.theta_of(np.eye(3), np.zeros(3))),

@@ -297,7 +297,7 @@ def test_bad_arguments_are_named():
 
 def test_another_kind_of_model_is_refused():
     data, model = counted([[0, 1], [1, 1]], [5, 5], (2, 2)), gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(2)))
-    with pytest.raises(ArgumentError, match="chooses functions of a full-span model"):
+    with pytest.raises(ArgumentError, match="learns Full Span families"):
         learner_of().bind(model, data)
 
 

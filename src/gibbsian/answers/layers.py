@@ -284,8 +284,9 @@ class LayerAnswers(Answers[StackFamily]):
             return np.where(free, visible.encode(above.astype(np.int8)), v)
 
         def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
-            rows = np.repeat(state[None], n_chains, axis=0)
-            rows[:, free] = cooled_states(rest, n_chains, n_sweeps, key)[:, : free.sum()]
+            ends = cooled_states(rest, n_chains, n_sweeps, key)[:, : free.sum()]
+            rows = np.repeat(state[None], len(ends), axis=0)
+            rows[:, free] = ends
             rows = np.unique(codes_of(visible, climbed(step, self._values(rows))), axis=0)
             while True:
                 gains = -conditional_costs(self.model, self._values(rows))[:, free]

@@ -26,7 +26,7 @@ _CALLS = {
     "Threshold": "binarize",
     "Values": "values",
 }
-_SAME = {"expectation": "method", "learner": "learners", "sampler": "method", "weight_column": "weights"}
+_SAME = {"expectation": "method", "learner": "learners", "transition": "method", "weight_column": "weights"}
 _MODELS = {
     "BoltzmannMachine": "pairwise",
     "HigherOrderBoltzmannMachine": "higher-order",

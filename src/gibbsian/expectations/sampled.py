@@ -48,6 +48,7 @@ from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Model, keeps
 from gibbsian.models.ising import IsingFamily, is_ising
 from gibbsian.rng import Key
 from gibbsian.sampling import Transition
+from gibbsian.settings import check_whole_number
 
 S = TypeVar("S")
 # Sweeps between two looks at the second half of the burn-in, from which R-hat is taken: draws in a row would mistake a
@@ -285,6 +286,7 @@ def monte_carlo(
     >>> bool(abs(estimate.value[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
+    check_whole_number("n_chains", n_chains, least=2)
     mixing = MixingCheck(max_r_hat=max_r_hat, min_ess=min_ess, warn=warn)
     chains = PersistentChains(n_chains=n_chains, n_draws=n_draws, burn_in=burn_in, sampler=sampler, mixing=mixing)
     return Sampled(chains, region)

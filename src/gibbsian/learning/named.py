@@ -18,7 +18,7 @@ from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.learning.objectives import RatioMatching as RatioObjective
 from gibbsian.learning.objectives.conditional_likelihood import TARGETS
 from gibbsian.learning.objectives.losses import SKIP_DATA
-from gibbsian.models.base import DiscreteFamily, Family, Layered, Model, keeps
+from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Model, keeps
 from gibbsian.models.layers.units import mean_values
 from gibbsian.settings import declared, flag, free, number, whole
 
@@ -114,6 +114,8 @@ class MCL(GradientLearner):
     >>> machine.predict_proba(rows[:1], columns="x1").round(3).tolist()
     [[0.667, 0.333]]
     """
+
+    requires = (ExponentialFamily, Layered)  # a restricted machine knows its clamped sums, whatever its units are
 
     targets: object = free(None, TARGETS, doc="str, int or sequence, optional")
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)

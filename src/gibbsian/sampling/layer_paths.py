@@ -31,7 +31,7 @@ from gibbsian.progress import counted
 from gibbsian.resources import require_memory, spans
 from gibbsian.rng import Key, RandomState, Words
 from gibbsian.sampling.base import Chains, Kernel
-from gibbsian.sampling.layers import RowStreams, decoded, encoded, seed_of
+from gibbsian.sampling.layers import RowStreams, decoded, seed_of
 from gibbsian.sampling.paths import Path
 from gibbsian.sampling.walks import STRETCH, WALKS, Ratios, Walk, uniform_logs
 
@@ -81,7 +81,7 @@ class LayerPath(Path):
 
     def log_weights(self, states: States, betas: Floats) -> Floats:
         """Return the log-weight of each state at some inverse temperatures, one side summed out."""
-        family, values, side = self.stack, encoded(self.stack, states), 1 - self.summed
+        family, values, side = self.stack, self.stack.encode(states), 1 - self.summed
         thetas = (self.theta(beta) for beta in betas.tolist())
         return np.array([family.log_weights_of_side(family.split(theta), side, values) for theta in thetas])
 
@@ -111,7 +111,7 @@ class LayerPath(Path):
         streams = key.chains(len(states))
         if not complete:
             parts = family.split(self.knots[-1])
-            values = family.draw_side(parts, 1, encoded(family, states), RowStreams.of(streams))
+            values = family.draw_side(parts, 1, family.encode(states), RowStreams.of(streams))
             states = decoded(family, values)
         return Chains(states, streams)
 
@@ -206,7 +206,7 @@ def base_fields(stack: Model[StackFamily], base: object, random_state: RandomSta
         key, path = Key.of(random_state), _path(stack, stack, np.zeros(width))
         walk = LayerWalk(path, path.kernel())
         ends, _ = walk.anneal(path.start(RATE_WALKERS, key), np.linspace(0.0, 1.0, RATE_STEPS + 1))
-        values = family.means_of_side(stack.parts, 0, encoded(family, ends.states))
+        values = family.means_of_side(stack.parts, 0, family.encode(ends.states))
         return fields_of_values(stack, values[::2])
     if isinstance(base, str) and base in ("biases", "uniform"):
         fields = [np.zeros(layer.width) for layer in family.layers]
@@ -342,7 +342,7 @@ class LayerWalk(Walk):
 
     def enter(self, chains: Chains) -> Rows:
         """Return the walkers of chains."""
-        values = np.ascontiguousarray(_beside(encoded(self.family, chains.states)[self.walked :: 2]), np.float64)
+        values = np.ascontiguousarray(_beside(self.family.encode(chains.states)[self.walked :: 2]), np.float64)
         return Rows(values, self.units.features(values), chains.streams.copy())
 
     def leave(self, rows: Rows, beta: float, n_sweeps: int) -> Chains:
