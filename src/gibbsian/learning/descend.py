@@ -56,7 +56,7 @@ from gibbsian.learning.optimizers import (
 )
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
-from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
+from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows
 from gibbsian.models.base import ClosedForm, DiscreteFamily, Layered, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
@@ -100,7 +100,7 @@ OF_DATA_ERROR = 0.5
 
 
 # -- all rows in a step -----------------------------------------------------------------------------------------------
-class Lift(Protocol):
+class VectorLift(Protocol):
     """Takes the vectors of a state to a device and back."""
 
     def up(self, state: OptimizerState) -> OptimizerState:
@@ -143,7 +143,7 @@ class Minimisation:
         return state if after is inside else lift.down(after), info
 
     @cached_property
-    def _there(self) -> tuple[Minimisation, Lift] | None:
+    def _there(self) -> tuple[Minimisation, VectorLift] | None:
         """The same for tensors, where function and optimiser take them, and what takes states up and down."""
         twins, optimizer = twin("vectors"), self.optimizer
         if twins is None or not (optimizer.takes_tensors and getattr(self.function, "takes_tensors", False)):
@@ -369,7 +369,9 @@ class GradientLearner(WithPrior):
     missing at random.
     """
 
-    optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = optimizer_setting(None, OPTIMIZER)
+    optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = free(
+        None, OPTIMIZER, doc="Optimizer or str"
+    )
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
     centred: bool = flag(True, CENTRED)

@@ -90,8 +90,3 @@ def n_rows(data: Rows) -> float:
 def as_optimizer(optimizer: object) -> Any:
     """Turn a registered name into an optimiser."""
     return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
-
-
-def optimizer_setting(default: object, help: str) -> Any:
-    """Declare how a learner moves."""
-    return free(default, help, doc="Optimizer or str")
