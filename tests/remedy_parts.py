@@ -18,7 +18,7 @@ from gibbsian import domain, models
 from gibbsian.answers import answers_about
 from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
-from gibbsian.expectations import regions
+from gibbsian.expectations import EXPECTATIONS, regions
 from gibbsian.expectations.imputation import column_frequencies
 from gibbsian.expectations.layer_chains import as_negative_phase, spatial_moments
 from gibbsian.expectations.sampled import ais, monte_carlo
@@ -74,6 +74,14 @@ LAYERS = restricted(BinaryUnits(3), BinaryUnits(2), w=np.full((3, 2), 0.3))
 REAL_LAYERS = restricted(GaussianUnits(3), BinaryUnits(2))
 POTTS = Model.zeros(TablesFamily.potts(THREE, Variables.categories((3, 3, 3))))
 UNIT_INTERVAL = Quadrature.of(domain.Continuum("interval", 0.0, 1.0), 3)
+
+
+GIVEN = gb.expectations.Sampled(gb.expectations.FixedSamples(np.array([[1, 0, 1], [0, 0, 1]], np.int8)))
+
+
+def _first_call(expectation):
+    bound = expectation.bind(SPINS)
+    return bound(SPINS.theta, bound.init(SPINS.theta, gb.rng.Key.of(0)))
 
 
 def chain(n):
@@ -301,9 +309,31 @@ EXPECTED = [
     swap(
         "settings of a negative phase",
         lambda given: as_negative_phase(*given[:1], **given[1]),
-        (gb.expectations.RestartedBlockChains(), {"n_steps": 2}),
-        (gb.expectations.RestartedBlockChains(n_steps=2), {}),
+        (gb.expectations.SampledLayers(gb.expectations.RestartedBlockChains()), {"n_steps": 2}),
+        (gb.expectations.SampledLayers(gb.expectations.RestartedBlockChains(n_steps=2)), {}),
         says="give them there",
+    ),
+    swap(
+        "temperatures of replicas that fall",
+        lambda betas: gb.expectations.TemperedBlockChains(betas=betas),
+        [0.5, 0.2, 1.0],
+        [0.2, 0.5, 1.0],
+        5,
+    ),
+    swap(
+        "a number of samples where they are given",
+        lambda n: GIVEN if n is None else GIVEN.with_samples(n),
+        3,
+        None,
+    ),
+    swap("given samples without any", _first_call, gb.expectations.Sampled(gb.expectations.FixedSamples()), GIVEN),
+    swap("contrastive divergence without rows", lambda name: _first_call(EXPECTATIONS.create(name)), "cd", "pcd"),
+    swap(
+        "contrastive divergence given present cells",
+        lambda name: EXPECTATIONS.create(name).bind(SPINS, read(HOLES, coding="binary")),
+        "cd",
+        "pcd",
+        "exact",
     ),
     swap(
         "an unknown region of layers",
@@ -701,6 +731,20 @@ def full_span(rows, drop=()):
 
 
 LEARNED = [
+    swap(
+        "a line search over minibatches",
+        lambda optimizer: gb.learning.as_learner("mple", batch_size=10, optimizer=optimizer),
+        "lbfgs",
+        "ascent",
+        "adam",
+    ),
+    swap(
+        "chains for real numbers",
+        lambda learner: gb.GaussianMachine(learner=learner, l2=0.0).fit(NUMBERS),
+        Later(lambda: gb.learning.PCD()),
+        "mle",
+        "graphical-lasso",
+    ),
     swap(
         "hidden units of another kind than the columns",
         lambda how: rbm(CATEGORIES, visible="categorical", max_iter=2, **how),
@@ -1280,7 +1324,7 @@ def stacked(together):
 
 
 def errors_of_rbm(learner, how=gb.uncertainty.standard_errors):
-    machine = rbm(learner=learner, max_iter=40, l2=0.1)
+    machine = rbm(learner=learner, max_iter=40, l2=0.0)
     return errors_in(60.0, how, machine, BITS)
 
 
@@ -1308,7 +1352,7 @@ OTHERS = [
     Row(
         "errors of hidden units by chains",
         errors_of_rbm,
-        {"learner": Later(lambda: gb.learning.LEARNERS.create("mcmle"))},
+        {"learner": Later(lambda: gb.learning.LEARNERS.create("mcmle", l2=0.1))},
         ({"how": gb.uncertainty.bootstrap},),
         "bootstrap",
     ),

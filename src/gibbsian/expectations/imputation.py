@@ -63,7 +63,7 @@ def _require_values(variables: Variables) -> None:
 def in_memory(rows: Rows) -> Dataset:
     """Return rows that are in memory, or refuse others."""
     if not isinstance(rows, Dataset):
-        raise ArgumentError("needs rows in memory", "wrap the expectation in `RestartedPerCall`", argument="clamp")
+        raise ArgumentError("needs rows in memory, unless it is inside a RestartedPerCall", argument="clamp")
     return rows
 
 

@@ -132,13 +132,10 @@ def require_chains(n_chains: int, n_variables: int) -> None:
     require_memory(needed, f"running {n_chains} chains of {n_variables} variables", "lower `n_chains`")
 
 
-def require_starts(starts: Starts | None, rows: MaskedRows, source: str) -> Starts:
-    """Return starts of a free expectation, or refuse a source that has none or holds cells."""
+def refuse_clamped(rows: MaskedRows, source: str) -> None:
+    """Refuse a source of complete states where cells of rows are held."""
     if not rows.all_missing:
         raise ArgumentError(f"{source} has no form that holds the present cells of rows", "use 'pcd' or 'exact'")
-    if starts is None:
-        raise ArgumentError(f"{source} needs complete rows to start at", "give them as `starts=`, or use 'pcd'")
-    return starts
 
 
 # -- the data themselves -----------------------------------------------------------------------------------------------
@@ -169,8 +166,7 @@ class FixedSamples:
     def bind(self, model: Model[ExponentialFamily], rows: MaskedRows, starts: Starts | None) -> BoundSamples:
         """Take the samples; none may still come with each call."""
         given = starts if self.samples is None else self.samples
-        if not rows.all_missing:
-            require_starts(starts, rows, "a fixed sample")
+        refuse_clamped(rows, "a fixed sample")
         bound = None if given is None else Samples.of(given)
         if bound is not None:
             bound.check(model)
@@ -242,8 +238,7 @@ class RestartedChains:
 
     def bind(self, model: Model[ExponentialFamily], rows: MaskedRows, starts: Starts | None) -> BoundRestarts:
         """Bind the family; starts may still come with each call."""
-        if not rows.all_missing:
-            require_starts(starts, rows, "contrastive divergence")
+        refuse_clamped(rows, "contrastive divergence")
         return BoundRestarts(self, kernel_for(model.family, self.sampler), starts)
 
     def with_samples(self, n_samples: int) -> RestartedChains:

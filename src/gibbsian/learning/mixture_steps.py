@@ -435,7 +435,7 @@ class ModelSteps(MixtureSteps[MixtureOfFamily, Floats, Models]):
     ):
         super().__init__(family, data, hard, placing)
         if components is None:
-            raise ArgumentError("does not know how the models of classes are fitted", "give `components`")
+            raise ArgumentError("are needed to fit the models of the classes", argument="components")
         self.components = components
 
     @cached_property

@@ -335,7 +335,7 @@ class TableLayout:
     def orientation(self) -> Orientation:
         """The tables of pairs as seen from each end; an error if a table has three or more variables."""
         if (self.scopes.sizes > 2).any():
-            raise ArgumentError("tables of three or more variables have no two ends", "use `entries`")
+            raise ArgumentError("tables of three or more variables have no two ends")
         return Orientation(self.scopes.graph, np.array(self.sizes), self.offsets[self.scopes.n_singles : -1])
 
 
