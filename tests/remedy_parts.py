@@ -426,13 +426,6 @@ EXPECTED = [
         says="drop those rows",
     ),
     swap(
-        "walkers that are worth few",
-        lambda log_weights: gb.expectations.Samples.of_walkers(np.ones((100, 3), int), log_weights),
-        np.r_[100.0, np.zeros(99)],
-        np.zeros(100),
-        says="temperatures or of walkers",
-    ),
-    swap(
         "a plan of another model",
         lambda plan: gb.expectations.spatial_statistics(SPINS, np.ones((2, 3), int), plan=plan),
         Later(lambda: gb.expectations.plan_regions(spins(chain(3)))),

@@ -16,9 +16,10 @@ from sklearn.base import clone
 
 import gibbsian as gb
 from gibbsian.cluster import DistributedDataset
+from gibbsian.expectations.imputation import fingerprint_of
 from gibbsian.learning.callbacks import Callback
 from gibbsian.learning.layer_fits import initial_layers, scale_of
-from gibbsian.learning.local_sgd import LocalState, epoch_of, rows_key
+from gibbsian.learning.local_sgd import LocalState, epoch_of
 from gibbsian.learning.minibatch import EpochFit
 from gibbsian.learning.run import run
 from gibbsian.rng import Key
@@ -201,7 +202,7 @@ def test_epochs_average_what_partitions_have_learned(client, data, name):
         model, rows = scale.from_data(model), scale.standard(data)
     parts, learner = [*rows.partitions()], machine.learner
     shares = [part.total_weight / data.total_weight for part in parts]
-    phases = [EpochFit(learner, model, part).init(rows_key(key, part))[0].phases for part in parts]
+    phases = [EpochFit(learner, model, part).init(key.fold(fingerprint_of(part)))[0].phases for part in parts]
     state = LocalState(model.theta, 0.0 * model.theta, (), key, 0, 0)
     for epoch in range(4):
         found = [epoch_of(learner, model, state, data.total_weight, *both) for both in zip(parts, phases, strict=True)]

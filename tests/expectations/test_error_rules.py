@@ -29,7 +29,7 @@ def draws(rng, *shape):
 
 def test_means_of_two_values_imply_their_variance(model, rng):
     states = draws(rng, 200)
-    found = Samples(states).mean_and_error(model.family, bernoulli_error)
+    found = bernoulli_error(model.family, Samples(states))
     statistics = model.family.statistics(states)
     np.testing.assert_allclose(found.value, statistics.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.stderr, statistics.std(axis=0) / np.sqrt(199), rtol=1e-9)
@@ -37,13 +37,13 @@ def test_means_of_two_values_imply_their_variance(model, rng):
 
 def test_the_spread_of_chains_is_that_of_their_means(model, rng):
     chains = draws(rng, 10, 40)
-    found = Samples.of(chains).mean_and_error(model.family, spread_of_groups)
+    found = spread_of_groups(model.family, Samples.of(chains))
     means = np.array([model.family.mean_statistics(chain) for chain in chains])
     np.testing.assert_allclose(found.value, means.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.stderr, means.std(axis=0, ddof=1) / np.sqrt(10), rtol=1e-9)
     same = Samples(np.tile(chains[0], (2, 1)), groups=np.repeat([0, 1], 40))  # copies that agree
-    assert not same.mean_and_error(model.family, spread_of_groups).stderr.any()
-    floored = same.mean_and_error(model.family, floored_spread)
+    assert not spread_of_groups(model.family, same).stderr.any()
+    floored = floored_spread(model.family, same)
     np.testing.assert_allclose(floored.stderr, error_floor(np.zeros(6), np.full(6, 2.0), 80), rtol=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_weighted_draws_have_the_errors_of_self_normalised_importance_sampling(m
     statistics, weights = model.family.statistics(states), samples.shares
     mean, worth = weights @ statistics, samples.effective_sample_size
     stderr = np.sqrt(worth / (worth - 1) * (weights**2 @ (statistics - mean) ** 2))
-    found = samples.mean_and_error(model.family, floored_spread)
+    found = floored_spread(model.family, samples)
     np.testing.assert_allclose(found.value, mean)
     np.testing.assert_allclose(found.stderr, np.hypot(stderr, 3.0 / worth))  # statistics vary by two
 
@@ -63,10 +63,10 @@ def test_changes_bound_the_error_of_what_starts_at_the_data(model, rng):
     starts, few = draws(rng, 400), 20
     ends = starts.copy()
     ends[:few] = 1 - ends[:few]
-    found = Samples(ends, np.ones(400)).mean_and_error(model.family, ErrorOfChanges(starts))
+    found = ErrorOfChanges(starts)(model.family, Samples(ends, np.ones(400)))
     changes = model.family.statistics(ends) - model.family.statistics(starts)
     np.testing.assert_allclose(found.stderr, changes.std(axis=0) / 20, rtol=1e-9)
-    unmoved = Samples(starts, np.ones(400)).mean_and_error(model.family, ErrorOfChanges(starts))
+    unmoved = ErrorOfChanges(starts)(model.family, Samples(starts, np.ones(400)))
     assert unmoved.stderr.max() < 1e-7  # the root of rounding
 
 

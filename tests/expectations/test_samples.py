@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import gibbsian as gb
 from gibbsian.domain import CategoryCoding
-from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, MixingWarning
+from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 from gibbsian.expectations import GivenRegions, Samples, expect_of, plan_regions, spatial_statistics
 from gibbsian.expectations.convergence import sweep
 from gibbsian.expectations.error_rules import error_floor
@@ -90,19 +88,6 @@ def test_weight_in_one_hand_tells_nothing_of_the_error(rest, rng):
         assert np.isnan(estimate.stderr).all()
         assert not estimate.is_exact
     assert np.isnan(expect_of(model, lambda x: x, 0, samples).stderr)
-
-
-def test_walkers_of_little_worth_are_named():
-    states = np.ones((100, 2), np.int8)
-    with pytest.warns(MixingWarning, match=r"100 walkers are worth 1\.0"):
-        Samples.of_walkers(states, np.append(np.zeros(99), 50.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Samples.of_walkers(states, np.zeros(100))
-        Samples.of_walkers(states[:3], np.zeros(3))
-    for log_weights in (np.full(100, np.nan), np.full(100, -np.inf)):
-        with pytest.raises(ArgumentError, match="log_weights"):
-            Samples.of_walkers(states, log_weights)
 
 
 def test_regions_are_combined_where_the_samples_are_worth_enough(rng):

@@ -14,7 +14,7 @@ from gibbsian.expectations.per_call import completed_rows
 from gibbsian.expectations.sampled import BoundSampled
 from gibbsian.inference.posterior import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learning import MomentMatching, as_learner, break_symmetry, run
-from gibbsian.learning.hidden import scattered
+from gibbsian.learning.initial import scattered
 from gibbsian.learning.objectives import Likelihood
 from gibbsian.learning.optimizers import Ascent
 from gibbsian.learning.phases import bind_clamped

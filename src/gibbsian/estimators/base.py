@@ -32,9 +32,8 @@ from gibbsian.learning.base import LEARNERS, Learner, as_learner, check_supporte
 from gibbsian.learning.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learning.objectives.priors import natural_penalties
 from gibbsian.learning.optimizers import Failed, StepInfo
-from gibbsian.learning.result import FitResult, Trace
+from gibbsian.learning.result import FitResult, Trace, warn_untrained
 from gibbsian.learning.run import run
-from gibbsian.learning.verdict import warn_untrained
 from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.startup import available_if

@@ -19,10 +19,10 @@ from gibbsian.estimators.penalty import l2_setting
 from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learning import FitResult, Learner, as_learner
+from gibbsian.learning.initial import model_to_start_from
 from gibbsian.learning.span.learner import SpanHidden, SpanLearner
 from gibbsian.learning.span.problem import FunctionCosts
 from gibbsian.learning.stages import Restarts
-from gibbsian.learning.start import model_to_start_from
 from gibbsian.models.base import FAMILIES, Model
 from gibbsian.models.families.full_span import FullSpanFamily
 from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, positional, whole

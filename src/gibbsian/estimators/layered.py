@@ -18,10 +18,10 @@ from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learning import Learner
 from gibbsian.learning.around import on_layers
+from gibbsian.learning.initial import model_to_start_from
 from gibbsian.learning.result import FitResult
 from gibbsian.learning.runaway import ALARMING_LOG_ODDS
 from gibbsian.learning.standard_units import as_visible, checked_deviations, visible_layer
-from gibbsian.learning.start import model_to_start_from
 from gibbsian.models.base import Family, Model
 from gibbsian.models.base import Units as LayerUnits
 from gibbsian.models.layers.units import (

@@ -20,9 +20,9 @@ from gibbsian.inference import predict_cost
 from gibbsian.inference.posterior import clamped_seconds
 from gibbsian.learning import FitResult, Learner, as_learner
 from gibbsian.learning.base import check_supported
+from gibbsian.learning.initial import start_from
 from gibbsian.learning.objectives.priors import check_prior
 from gibbsian.learning.runaway import check_runaway
-from gibbsian.learning.start import start_from
 from gibbsian.models.base import Model
 from gibbsian.models.variables import CUT, require_two_values, variables_of
 from gibbsian.resources import memory_limit, require_memory

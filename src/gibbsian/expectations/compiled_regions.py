@@ -136,9 +136,9 @@ class PairwisePlan(_CompiledPlan):
             return self._on_device(model, samples, twins)
         node_kernel, pair_kernel = self._kernels()
         n_biases = model.family.layout.n_biases
-        parts = [Part(pair_kernel, slice(n_biases, model.theta.size))]
+        parts = [KernelPart(pair_kernel, slice(n_biases, model.theta.size))]
         if n_biases:
-            parts.insert(0, Part(node_kernel, slice(0, n_biases)))
+            parts.insert(0, KernelPart(node_kernel, slice(0, n_biases)))
         return integrate(samples, model, _Preparation(model, samples.states), parts)
 
     def _on_device(self, model: Model[PairwiseFamily], samples: Samples, twins: Any) -> Estimate:
@@ -254,21 +254,21 @@ class CliquePlan(_CompiledPlan):
             kernels.fill_by_variable(values, samples.states[rows], 1, low, high)
             return *cliques, values
 
-        part = Part(
+        part = KernelPart(
             lambda first, last, *rest: clique_targets(first, last, starts, members, low, high, *rest),
             slice(0, model.theta.size),
         )
         return integrate(samples, model, prepare, [part])
 
 
-class Part(NamedTuple):
+class KernelPart(NamedTuple):
     """A kernel and the statistics that it fills: target t of the kernel has place ``places.start + t`` in theta."""
 
     kernel: Kernel
     places: slice
 
 
-def integrate(samples: Samples, model: Model[Family], prepare: Prepare, parts: list[Part]) -> Estimate:
+def integrate(samples: Samples, model: Model[Family], prepare: Prepare, parts: list[KernelPart]) -> Estimate:
     """Return the mean statistics over the samples with their standard errors.
 
     Parameters
@@ -280,7 +280,7 @@ def integrate(samples: Samples, model: Model[Family], prepare: Prepare, parts: l
     prepare : callable
         Turns a slice of the samples into what the kernels take. Its second argument numbers the slices that are held at
         a time: what was made for an earlier slice of the same number may be overwritten.
-    parts : list of Part
+    parts : list of KernelPart
         The kernels.
     """
     sums = samples.running_sums(model.theta.size)

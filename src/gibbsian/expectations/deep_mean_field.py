@@ -35,10 +35,6 @@ class MeanFieldPosterior(NamedTuple):
     fields : tuple of ndarray
         Natural parameters of every layer, of which `means` are the expected values; those of visible units count only
         where they are missing.
-    n_iterations : int
-        Rounds of updates that were made.
-    change : float
-        Largest change of a mean in the last round.
     missing : bool ndarray, optional
         Visible columns that were not observed.
 
@@ -46,8 +42,6 @@ class MeanFieldPosterior(NamedTuple):
 
     means: tuple[Tensor, ...]
     fields: tuple[Tensor, ...]
-    n_iterations: int
-    change: float
     missing: Mask | None = None
 
 
@@ -99,24 +93,21 @@ class DeepMeanField:
 
         even, odd = family.sides
         places = (*odd, *(even[1:] if missing is None else even))
-        rounds, change = (self._settle if library is np else self._settle_there)(update, places, means)
-        return MeanFieldPosterior(tuple(means), tuple(fields), rounds, change, missing)
+        if library is np:
 
-    def _settle(self, update: Callable[[int], Tensor], places: Sequence[int], means: list[Tensor]) -> tuple[int, float]:
-        """Update until no mean moves; return the rounds, and the largest change in the last."""
+            def moved(place: int) -> float:
+                before, means[place] = means[place], update(place)
+                return float(np.abs(means[place] - before).max(initial=0.0))
 
-        def moved(place: int) -> float:
-            before, means[place] = means[place], update(place)
-            return float(np.abs(means[place] - before).max(initial=0.0))
+            sweep(moved, places, self.max_iter, self.tol)
+        else:
+            self._settle_there(update, places, means)
+        return MeanFieldPosterior(tuple(means), tuple(fields), missing)
 
-        return sweep(moved, places, self.max_iter, self.tol)
-
-    def _settle_there(
-        self, update: Callable[[int], Tensor], places: Sequence[int], means: list[Tensor]
-    ) -> tuple[int, float]:
+    def _settle_there(self, update: Callable[[int], Tensor], places: Sequence[int], means: list[Tensor]) -> None:
         """The same on a device, which makes all rounds: after the last that is needed nothing moves."""
         library, zero = library_of(means[0]), means[0][0, 0] * 0.0
-        moving, change = zero == 0.0, zero
+        moving = zero == 0.0
         for _ in range(self.max_iter):
             change = zero
             for place in places:
@@ -124,7 +115,6 @@ class DeepMeanField:
                 change = library.maximum(library.abs(after - before).max(), change)
                 means[place] = library.where(moving, after, before)
             moving = moving & (change > self.tol)
-        return self.max_iter, change
 
 
 def _filled(family: StackFamily, parts: StackParts, v: Tensor, missing: Mask) -> Tensor:

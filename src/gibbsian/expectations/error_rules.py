@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,12 +14,8 @@ from gibbsian.models.base import ExponentialFamily, keeps
 from gibbsian.models.variables import Variables
 from gibbsian.resources import row_blocks
 
-
-class ErrorRule(Protocol):
-    """Takes the mean statistics over samples, with their standard errors."""
-
-    def __call__(self, family: ExponentialFamily, samples: Samples) -> Estimate:
-        """Return means and standard errors."""
+# Takes the mean statistics over samples, with their standard errors.
+ErrorRule = Callable[[ExponentialFamily, Samples], Estimate]
 
 
 def bernoulli_error(family: ExponentialFamily, samples: Samples) -> Estimate:

@@ -94,7 +94,7 @@ class MeanField:
         return BoundMeanField(self, MaskedRows.of(family, None), int(np.sum(family.variables.sizes)), _FactorQ(family))
 
 
-class Solution(NamedTuple):
+class Lowered(NamedTuple):
     """What all rows add to the statistics, the mean entropy of their Q, its fields, and how the sweeps ended."""
 
     statistics: Floats
@@ -111,7 +111,7 @@ class BoundMeanField(NoSamples):
     settings: MeanField
     rows: MaskedRows
     n_fields: int
-    lower: Callable[[Floats, Floats, int, float], Solution]
+    lower: Callable[[Floats, Floats, int, float], Lowered]
 
     def init(self, theta: Floats, key: Key) -> Floats:
         """Start Q near the uniform distribution, several times, and keep the best."""
@@ -141,12 +141,12 @@ class _SpinQ:
     family: IsingFamily
     rows: MaskedRows
 
-    def __call__(self, theta: Floats, fields: Floats, max_iter: int, tol: float) -> Solution:
+    def __call__(self, theta: Floats, fields: Floats, max_iter: int, tol: float) -> Lowered:
         means, own, entropies, n_sweeps, change = solve_spins(
             self.family.ising(theta), self.rows, fields, max_iter, tol
         )
         statistics = factorised_statistics(self.family, means, self.rows.shares)
-        return Solution(statistics, float(self.rows.shares @ entropies), own, n_sweeps, change)
+        return Lowered(statistics, float(self.rows.shares @ entropies), own, n_sweeps, change)
 
 
 def solve_spins(
@@ -207,10 +207,10 @@ class _FactorQ:
 
     family: DiscreteFamily
 
-    def __call__(self, theta: Floats, logits: Floats, max_iter: int, tol: float) -> Solution:
+    def __call__(self, theta: Floats, logits: Floats, max_iter: int, tol: float) -> Lowered:
         q = IndependentFactors(self.family.factors(theta), logits)
         n_sweeps, change = q.settle(max_iter, tol)
-        return Solution(self.family.statistics_from(q.marginal), q.entropy, q.logits, n_sweeps, change)
+        return Lowered(self.family.statistics_from(q.marginal), q.entropy, q.logits, n_sweeps, change)
 
 
 class IndependentFactors:

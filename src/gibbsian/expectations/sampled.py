@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 
@@ -51,6 +51,8 @@ from gibbsian.sampling import Transition
 from gibbsian.settings import check_whole_number
 
 S = TypeVar("S")
+# Averages the statistics of samples at theta.
+Average = Callable[[Floats, Drawn], Estimate]
 # Sweeps between two looks at the second half of the burn-in, from which R-hat is taken: draws in a row would mistake a
 # memory of a few sweeps for modes that are lost.
 BETWEEN_LOOKS = 10
@@ -105,7 +107,11 @@ class Sampled(Generic[S]):
         return row_by_row(model, rows, lambda rest: self._bind(rest, MaskedRows.of(rest.family, None), None))
 
     def _bind(self, model: Model[ExponentialFamily], rows: MaskedRows, starts: Starts | None) -> BoundSampled[S]:
-        average: Average = PlainMean(model.family)
+
+        def plain(theta: Floats, drawn: Drawn) -> Estimate:
+            return drawn.rule(model.family, drawn.samples)
+
+        average: Average = plain
         if as_rules(self.region) != [Neighbourhood(0)]:
             clamped = not rows.all_missing
             average = clamped_regions(model, rows, self.region) if clamped else RegionMean.of(model, self.region)
@@ -116,13 +122,6 @@ class Sampled(Generic[S]):
         if not isinstance(self.source, Resizable):
             raise ArgumentError("draws no samples of its own", "leave `n_samples` out", argument="method", value=self)
         return replace(self, source=self.source.with_samples(n_samples))
-
-
-class Average(Protocol):
-    """How the statistics of samples are averaged."""
-
-    def __call__(self, theta: Floats, drawn: Drawn) -> Estimate:
-        """Return means with standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,17 +145,6 @@ class BoundSampled(Generic[S]):
     def samples(self, state: S, copy: int | None = None) -> Samples | None:
         """Return the complete states where the state stands."""
         return self.source.samples(state, copy)
-
-
-@dataclass(frozen=True, eq=False)
-class PlainMean:
-    """Plain Monte Carlo: statistics of the samples themselves."""
-
-    family: ExponentialFamily
-
-    def __call__(self, theta: Floats, drawn: Drawn) -> Estimate:
-        """Return means, with errors by the rule of the source."""
-        return drawn.samples.mean_and_error(self.family, drawn.rule)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,13 @@ import numpy.typing as npt
 from gibbsian.arrays import Floats, Integers, Slice, States
 from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning, notify
+from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimate import Estimate
-from gibbsian.models.base import ExponentialFamily, Family, Model
+from gibbsian.models.base import Family, Model
 from gibbsian.models.variables import as_codes
-
-if TYPE_CHECKING:
-    from gibbsian.expectations.error_rules import ErrorRule
 
 # Below, one sample holds nearly all the weight, and the spread of the others says nothing of its error.
 LEAST_FOR_SPREAD = 1.1
-# Walkers of equal weight that the given ones should be worth.
-LEAST_WALKERS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +74,10 @@ class Samples:
         if self.repeats is not None and not np.min(self.repeats) > 0:
             raise ArgumentError("repeats must be positive", "leave out rows that stand for no draw")
         if self.groups is not None:
-            self._sort_by(np.asarray(self.groups))
-
-    def _sort_by(self, groups: Integers) -> None:
-        order = np.argsort(groups, kind="stable")
-        for name in ("states", "weights", "groups"):
-            if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, np.asarray(given)[order])
+            order = np.argsort(self.groups, kind="stable")
+            for name in ("states", "weights", "groups"):
+                if (given := getattr(self, name)) is not None:
+                    object.__setattr__(self, name, np.asarray(given)[order])
 
     # -- where samples come from --------------------------------------------------------------------------------------
     @classmethod
@@ -105,45 +97,14 @@ class Samples:
         if isinstance(source, cls):
             return source
         if isinstance(source, Dataset):
-            return cls._of_dataset(source)
+            if source.has_missing:
+                raise MissingValuesError("samples cannot have missing cells", "drop those rows, or fill them first")
+            used = source.weights > 0
+            return cls(source.states[used], source.weights[used], repeats=source.weights[used])
         draws = np.asarray(source)
         if draws.ndim != 3:
             return cls(draws)
         return cls(draws.reshape(-1, draws.shape[2]), groups=np.repeat(np.arange(len(draws)), draws.shape[1]))
-
-    @classmethod
-    def _of_dataset(cls, data: Dataset) -> Self:
-        if data.has_missing:
-            raise MissingValuesError("samples cannot have missing cells", "drop those rows, or fill them first")
-        used = data.weights > 0
-        weights = data.weights[used]
-        return cls(data.states[used], weights, repeats=weights)
-
-    @classmethod
-    def of_walkers(cls, states: States, log_weights: Floats) -> Self:
-        """Take the ends of annealing runs with their log-weights (Yasuda and Sekimoto 2021).
-
-        A `MixingWarning` is given where few of many walkers hold most of the weight.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> gb.expectations.Samples.of_walkers(np.eye(2), np.array([1000.0, 1000.0])).shares.tolist()
-        [0.5, 0.5]
-        """
-        logs = np.asarray(log_weights, dtype=np.float64)
-        if np.isnan(logs).any() or not np.isfinite(np.max(logs, initial=-np.inf)):
-            raise ArgumentError("log_weights must be numbers or -inf, and at least one of them finite")
-        walkers = cls(states, np.exp(logs - np.max(logs)))
-        worth = walkers.effective_sample_size
-        if worth < min(LEAST_WALKERS, walkers.n_samples / 2):
-            notify(
-                MixingWarning(
-                    f"{walkers.n_samples} walkers are worth {worth:.1f}",
-                    "raise the number of temperatures or of walkers",
-                )
-            )
-        return walkers
 
     def check(self, model: Model[Family]) -> None:
         """Say what is wrong where the samples cannot be states of the model."""
@@ -184,10 +145,6 @@ class Samples:
         for start, end in pairwise([0, *ends.tolist()]):
             weights = None if self.weights is None else self.weights[start:end]
             yield self.states[start:end], weights, float(self._closes[end - 1])
-
-    def mean_and_error(self, family: ExponentialFamily, rule: ErrorRule) -> Estimate:
-        """Return the mean statistics over the samples, with standard errors by a rule of `error_rules`."""
-        return rule(family, self)
 
     @property
     def n_independent(self) -> float:
@@ -237,22 +194,16 @@ class Samples:
 
     @property
     def correction(self) -> float:
-        """What a sum of squared deviations from their own mean is short of."""
-        return correction_for_mean(self.effective_sample_size)
+        """What a sum of squared deviations from their own mean is short of, ``n / (n - 1)``.
+
+        Where one sample holds all the weight the deviations vanish with it and say nothing: then it is NaN.
+        """
+        n = self.effective_sample_size
+        return np.nan if n < LEAST_FOR_SPREAD else n / (n - 1.0)
 
     def running_sums(self, size: int) -> Floats:
         """Return empty running sums for `size` statistics."""
         return np.zeros((size, N_SUMS))
-
-
-def correction_for_mean(effective_sample_size: float) -> float:
-    """Return what a sum of squared deviations from their own mean is short of, ``n / (n - 1)``.
-
-    Where one sample holds all the weight the deviations vanish with it and say nothing: then it is NaN.
-    """
-    if effective_sample_size < LEAST_FOR_SPREAD:
-        return np.nan
-    return effective_sample_size / (effective_sample_size - 1.0)
 
 
 def _states_of(given: npt.ArrayLike) -> States:

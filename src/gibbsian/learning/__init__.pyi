@@ -8,7 +8,7 @@ from gibbsian.learning.base import (
 from gibbsian.learning.averaging import PolyakMean as PolyakMean
 from gibbsian.learning.em import EM as EM
 from gibbsian.learning.graphical_lasso import GraphicalLasso as GraphicalLasso
-from gibbsian.learning.hidden import break_symmetry as break_symmetry
+from gibbsian.learning.initial import break_symmetry as break_symmetry
 from gibbsian.learning.mean_field import (
     InverseMeanField as InverseMeanField,
     warm_start as warm_start,

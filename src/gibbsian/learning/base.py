@@ -119,9 +119,9 @@ class Learner:
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
-        from gibbsian.learning.hidden import scattered
+        from gibbsian.learning.initial import scattered
 
-        return scattered(model, rng) if model.n_hidden and not has_classes(model) else model
+        return scattered(model, rng) if model.n_hidden and not keeps(model.family, Mixture) else model
 
     def most_steps(self, model: Model[Family], max_iter: int) -> int:
         """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
@@ -189,11 +189,6 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
 def name_of(learner: Learner) -> str:
     """Return the registered name of a learner, or what it is where it has none."""
     return getattr(learner, "registered_name", repr(learner))
-
-
-def has_classes(model: Model[Family]) -> bool:
-    """Say whether a model is a mixture, whose label no row shows."""
-    return keeps(model.family, Mixture)
 
 
 def check_supported(learner: Learner, model: Model[Family]) -> None:

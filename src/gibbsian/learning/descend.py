@@ -56,7 +56,7 @@ from gibbsian.learning.optimizers import (
 )
 from gibbsian.learning.optimizers.base import Preconditioned, largest, penalty, subgradient
 from gibbsian.learning.preconditioners import PairCurvature, Preconditioner, preconditioning
-from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows, optimizer_setting
+from gibbsian.learning.recipe import WithPrior, as_optimizer, n_rows
 from gibbsian.models.base import ClosedForm, DiscreteFamily, Layered, Model, keeps
 from gibbsian.models.differences import differences
 from gibbsian.rng import Key
@@ -100,7 +100,7 @@ OF_DATA_ERROR = 0.5
 
 
 # -- all rows in a step -----------------------------------------------------------------------------------------------
-class Lift(Protocol):
+class VectorLift(Protocol):
     """Takes the vectors of a state to a device and back."""
 
     def up(self, state: OptimizerState) -> OptimizerState:
@@ -143,7 +143,7 @@ class Minimisation:
         return state if after is inside else lift.down(after), info
 
     @cached_property
-    def _there(self) -> tuple[Minimisation, Lift] | None:
+    def _there(self) -> tuple[Minimisation, VectorLift] | None:
         """The same for tensors, where function and optimiser take them, and what takes states up and down."""
         twins, optimizer = twin("vectors"), self.optimizer
         if twins is None or not (optimizer.takes_tensors and getattr(self.function, "takes_tensors", False)):
@@ -261,6 +261,8 @@ class Descent(Fit[DescentState[M, S]], Generic[M, S]):
         Standard errors of the gradient as rows are few: of slow chains it is enough to be well within them.
     check : callable, optional
         Judges where a step has led: returns another StepInfo where the fit cannot succeed.
+    steps_per_chunk : int
+        Steps that `partial_fit` takes with the rows of one chunk.
     """
 
     model_at_start: Model[DiscreteFamily]
@@ -276,6 +278,7 @@ class Descent(Fit[DescentState[M, S]], Generic[M, S]):
     patience: int = PATIENCE
     data_error: Floats | None = None
     check: Callable[[StepInfo, Floats, int], StepInfo] | None = None
+    steps_per_chunk: int = 1
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[DescentState[M, S], StepInfo]:
         """Look at the first minibatch, about whose means parameters are, and start what samples."""
@@ -366,7 +369,9 @@ class GradientLearner(WithPrior):
     missing at random.
     """
 
-    optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = optimizer_setting(None, OPTIMIZER)
+    optimizer: Optimizer[OptimizerState] | GradientStep[object] | str | None = free(
+        None, OPTIMIZER, doc="Optimizer or str"
+    )
     batch_size: int | None = whole(None, BATCH_SIZE, least=1, optional=True)
     average: bool = flag(True, AVERAGE)
     centred: bool = flag(True, CENTRED)
@@ -450,11 +455,6 @@ class GradientLearner(WithPrior):
             min_steps=MIN_SAMPLED_STEPS,
             patience=MIN_SAMPLED_STEPS,
         )
-
-    def _penalties(self, model: Model[DiscreteFamily], data: Dataset, seen: float) -> tuple[Floats, SmoothPenalty]:
-        """Return the penalties against rows of a weight, these and those of earlier chunks."""
-        before = seen - n_rows(data)
-        return self._l1_of(model, data, before), self._smooth_of(model, data, before)
 
     def _coordinates(self, model: Model[DiscreteFamily], l1: bool = True) -> Callable[[Floats], LinearMap]:
         """Return parameters about means; with L1, and averaged entry by entry, what may be zero stays apart."""

@@ -22,7 +22,7 @@ from gibbsian.data.rows import Rows
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Expectation, as_expectation
 from gibbsian.inference import plan_exact
-from gibbsian.learning.base import LEARNERS, Fit, has_classes
+from gibbsian.learning.base import LEARNERS, Fit
 from gibbsian.learning.objectives import Equations, Likelihood
 from gibbsian.learning.optimizers import LBFGS, StepInfo
 from gibbsian.learning.optimizers.anderson import LastRounds
@@ -299,7 +299,7 @@ class EM(WithPrior):
 
     def bind(self, model: Model[Family], data: Dataset) -> Fit[MachineState] | Fit[MixtureState]:
         """Bind both steps to the rows."""
-        if not has_classes(model):
+        if not keeps(model.family, Mixture):
             machine = MachineSteps(self, model, data)
             return EMFit(machine, model.theta, self.accelerated, machine.l1)
         if self.log_prior is not None:

@@ -9,7 +9,6 @@ Missing cells would be too much, so they are imputed anew in every epoch.
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.data import Dataset
 from gibbsian.data.sums import scaled
+from gibbsian.expectations.imputation import fingerprint_of
 from gibbsian.learning.base import Fit
 from gibbsian.learning.curves import curve_of
 from gibbsian.learning.layer_fits import as_layers
@@ -103,7 +103,7 @@ def epoch_of(
     phases: PhaseState,
 ) -> tuple[Floats, Floats, float, float, int, list[PhaseState]]:
     """Return theta, velocity, value and gradient after an epoch of a partition, times its weight; its phases."""
-    fit, key = EpochFit(learner, stack, data), rows_key(state.key, data)
+    fit, key = EpochFit(learner, stack, data), state.key.fold(fingerprint_of(data))
     imputed = fit.impute(state.theta, key.fold("imputed", state.epoch).generator(), SWEEPS)
     steps = state.epoch * len(fit.cuts)
     begun = EpochState(state.theta, state.velocity, phases, imputed, key, state.epoch, steps, total)
@@ -116,11 +116,5 @@ def epoch_of(
 
 def _begun(learner: Minibatch, stack: Model[StackFamily], key: Key, data: Dataset) -> tuple[float, list[PhaseState]]:
     """Return the value of a partition before the first epoch, times its weight, and its phases."""
-    state, info = EpochFit(learner, stack, data).init(rows_key(key, data))
+    state, info = EpochFit(learner, stack, data).init(key.fold(fingerprint_of(data)))
     return data.total_weight * info.value, [state.phases]
-
-
-def rows_key(key: Key, data: Dataset) -> Key:
-    """Return the key of a partition: a function of its rows."""
-    missing = b"" if data.missing is None else data.missing.tobytes()
-    return key.fold(zlib.crc32(missing, zlib.crc32(np.ascontiguousarray(data.states).tobytes())))

@@ -30,11 +30,10 @@ from gibbsian.learning.base import LEARNERS
 from gibbsian.learning.completing import are_few, require_shown
 from gibbsian.learning.descend import Descent
 from gibbsian.learning.objectives.centring import LinearMap
-from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import Adam, Anderson, Ascent, Decay, Failed, GradientStep, StepInfo
 from gibbsian.learning.phases import bind_phases
 from gibbsian.learning.preconditioners import preconditioning
-from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior, as_optimizer, n_rows
+from gibbsian.learning.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models.base import DiscreteFamily, Family, Model
 from gibbsian.models.ising import is_ising
 from gibbsian.sampling import Transition
@@ -125,35 +124,21 @@ class PhaseLearner(WithPrior):
 
     def bind(self, model: Model[Any], data: Any) -> Descent[Any, Any]:
         """Bind both phases to a model and rows."""
-
-        def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
-            before = seen - n_rows(data)
-            return self._l1_of(model, data, before), self._smooth_of(model, data, before)
-
-        known, l1 = preconditioning(model.family), bool(penalties(n_rows(data))[0].any())
-        return PhaseDescent(
+        known, l1 = preconditioning(model.family), bool(self._l1_of(model, data).any())
+        assert not isinstance(self.optimizer, str)  # names are settled
+        return Descent(
             from_independent(model, data) if self.optimizer is None else model,
             data,
             bind_phases(model, data, self.free_phase, self.clamped),
-            self._mover(model),
-            penalties,
+            paced_adam(model) if self.optimizer is None else self.optimizer,
+            partial(self._penalties, model, data),
             partial(known.centred, l1=l1) if self.centred else lambda means: LinearMap(np.ones(model.theta.size)),
             average=self.average,
             min_steps=self.min_iter,
             data_error=moment_errors(model, data),
             check=self.divergence,
+            steps_per_chunk=STEPS_PER_CHUNK,
         )
-
-    def _mover(self, model: Model[Any]) -> GradientStep[Any]:
-        assert not isinstance(self.optimizer, str)  # names are settled
-        return paced_adam(model) if self.optimizer is None else self.optimizer
-
-
-@dataclass(frozen=True, eq=False)
-class PhaseDescent(Descent[Any, Any]):
-    """Descent along differences of phases: from a chunk of rows it learns in a few steps on its statistics."""
-
-    steps_per_chunk = STEPS_PER_CHUNK
 
 
 @declared(frozen=True)

@@ -17,7 +17,7 @@ from gibbsian.learning.objectives import (
 from gibbsian.learning.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.learning.objectives import RatioMatching as RatioObjective
 from gibbsian.learning.objectives.conditional_likelihood import TARGETS
-from gibbsian.learning.objectives.probability_flow import SKIP_DATA
+from gibbsian.learning.objectives.losses import SKIP_DATA
 from gibbsian.models.base import DiscreteFamily, ExponentialFamily, Family, Layered, Model, keeps
 from gibbsian.models.layers.units import mean_values
 from gibbsian.settings import declared, flag, free, number, whole

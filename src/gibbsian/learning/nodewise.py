@@ -29,12 +29,12 @@ from gibbsian.learning.objectives import Equations, Function, ProbabilityFlow, P
 from gibbsian.learning.objectives.conditionals import BoundLoss
 from gibbsian.learning.objectives.priors import SmoothPenalty
 from gibbsian.learning.optimizers import Optimizer, OptimizerState
-from gibbsian.learning.recipe import Penalised, as_optimizer, optimizer_setting
+from gibbsian.learning.recipe import Penalised, as_optimizer
 from gibbsian.models.base import Model
 from gibbsian.models.conditionals import Loss, Pairs, WeightedRows, bind_pairs, pairs_by_block
 from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.models.ising import is_ising
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, free, number
 
 # c of lambda = c sqrt(log(n^2 / 0.05) / N), as Lokhov et al. 2018 recommend
 THEORY = {"rise": 0.4, "logrise": 0.8, "rple": 0.2}
@@ -160,7 +160,9 @@ class Nodewise(Penalised):
     l1: float | Literal["theory"] = number(  # type: ignore[assignment]
         0.0, L1_THEORY, least=0, words=("theory",)
     )
-    optimizer: Optimizer[OptimizerState] | str = optimizer_setting("lbfgs", "How all the problems are solved together.")
+    optimizer: Optimizer[OptimizerState] | str = free(
+        "lbfgs", "How all the problems are solved together.", doc="Optimizer or str"
+    )
 
     def __post_init__(self) -> None:
         check(self)

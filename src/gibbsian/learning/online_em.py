@@ -14,6 +14,7 @@ import numpy as np
 from gibbsian.arrays import Floats
 from gibbsian.backends.classes import ClassSums
 from gibbsian.data.rows import Rows
+from gibbsian.learning.averaging import FORGETTING
 from gibbsian.learning.base import LEARNERS, Fit, Learner, check_supported
 from gibbsian.learning.em import EM_STEPS, placing_setting
 from gibbsian.learning.mixture_steps import ExponentialSteps, class_sums
@@ -22,9 +23,6 @@ from gibbsian.models.base import Model
 from gibbsian.models.mixtures.base import ExponentialMixtureFamily, Frame
 from gibbsian.rng import Key
 from gibbsian.settings import check, choice, declared, flag, number, whole
-
-# The average of the statistics forgets its start, as that of `Online` does: step s of t counts like s^3.
-FORGETTING = 3
 
 
 class OnlineEMState(NamedTuple):

@@ -12,7 +12,7 @@ from gibbsian.learning.base import Learner, Penalties
 from gibbsian.learning.objectives.priors import Prior, SmoothPenalty, bind_prior, check_prior
 from gibbsian.learning.optimizers import OPTIMIZERS
 from gibbsian.models.base import Family, Model
-from gibbsian.settings import Setting, check, declared, free, number
+from gibbsian.settings import check, declared, free, number
 
 L1 = "Strength of the L1 penalty `l1 sum|theta|`, which leaves biases alone and sets couplings to zero."
 L2 = "Strength of the L2 penalty `(l2 / 2) sum theta^2`, in the model's own coding."
@@ -25,7 +25,6 @@ CLAMPED_HELP = (
     "How missing cells and hidden units are summed out: 'exact', 'pcd' (chains), 'smci-pcd', 'mean-field' or an "
     "expectation with its own settings; None is exact where that is quick, else chains."
 )
-PENALTY = Setting("Strength of a penalty.", "number", low=0)
 
 
 @declared(frozen=True)
@@ -77,6 +76,11 @@ class WithPrior(Penalised):
         """Return the penalties that have a gradient everywhere."""
         return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], seen + n_rows(data))
 
+    def _penalties(self, model: Model[Family], data: Rows, seen: float) -> tuple[Floats, SmoothPenalty]:
+        """Return both kinds against rows of a weight, these and those of earlier chunks."""
+        before = seen - n_rows(data)
+        return self._l1_of(model, data, before), self._smooth_of(model, data, before)
+
 
 def n_rows(data: Rows) -> float:
     """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
@@ -86,8 +90,3 @@ def n_rows(data: Rows) -> float:
 def as_optimizer(optimizer: object) -> Any:
     """Turn a registered name into an optimiser."""
     return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
-
-
-def optimizer_setting(default: object, help: str) -> Any:
-    """Declare how a learner moves."""
-    return free(default, help, doc="Optimizer or str")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
-from gibbsian.errors import ArgumentError, spelled
+from gibbsian.errors import ArgumentError, UntrainedWarning, notify, spelled
 from gibbsian.learning.optimizers import StepInfo
-from gibbsian.learning.verdict import Verdict, judge
 from gibbsian.models import Model
 
 if TYPE_CHECKING:
@@ -171,6 +170,33 @@ class HeldOut(NamedTuple):
         return ", ".join([f"{self.kind} of {self.n_rows} held-out rows {self.score:.4f} nats a row", *known])
 
 
+class Verdict(NamedTuple):
+    """Whether the parameters of a fit may be read.
+
+    Parameters
+    ----------
+    status : {"good", "unknown", "bad"}
+        ``"good"`` where everything that was checked is in order, ``"unknown"`` where nothing could be checked (chains
+        that have not mixed are no evidence), ``"bad"`` where the fit failed or does not reproduce its data.
+    problems : tuple of str
+        Why, one sentence each; empty for a good fit.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.verdict.status
+    'good'
+    """
+
+    status: Literal["good", "unknown", "bad"]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the parameters may be read."""
+        return self.status == "good"
+
+
 @dataclass(frozen=True, repr=False)
 class FitResult(Shown):
     """A fitted model with the story of its fit.
@@ -258,8 +284,20 @@ class FitResult(Shown):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the parameters may be read, and what speaks against it."""
-        return judge(self)
+        """Whether the parameters may be read, by the ending, the model's moments and the rows that were held out."""
+        bad: list[str] = []
+        unknown: list[str] = []
+        if not self.converged and "chunks" not in self.provenance:
+            bad.append(self.reason)
+        if self.moments is not None and self.training.status != "trained":
+            (bad if self.training.status == "untrained" else unknown).append(self.training.describe())
+        if self.held_out is not None and (problem := self.held_out.problem()):
+            bad.append(problem)
+        if self.moments is None and self.held_out is None:
+            unknown.append("nothing was checked: hold out rows with `validation_fraction=0.2`")
+        if "doubt" in self.provenance:
+            unknown.append(self.provenance["doubt"])
+        return Verdict("bad" if bad else "unknown" if unknown else "good", (*bad, *unknown))
 
     @property
     def n_steps(self) -> int:
@@ -270,3 +308,25 @@ class FitResult(Shown):
     def seconds(self) -> float:
         """Time spent on the steps."""
         return self.trace.rows[-1][-1] if self.trace.rows else 0.0
+
+
+def warn_untrained(result: FitResult) -> None:
+    """Warn where a fit has ended well but its model does not reproduce the data.
+
+    Moments are compared where exact ones are quick, in no more time than a step of the fit, and by the learners that
+    compare them anyhow (``"auto"``). Of other fits chains would cost more than learning did: `FitResult.verdict` runs
+    them when asked, and the command line asks.
+    """
+    from gibbsian.learning.trained import is_quick
+
+    if not result.converged:  # which was warned of
+        return
+    if result.provenance.get("moments") == "unknown":
+        if result.held_out is not None:  # which is what the warning asks for
+            return
+        reason = "chains do not mix, so that the moments of the model could not be compared with those of the data"
+        notify(UntrainedWarning(reason, "compare the scores of held-out rows, by `validation_fraction=0.2`"))
+    elif result.moments is not None and is_quick(result.model):
+        report = result.training
+        if report.status == "untrained" and not report.is_held_by_penalty:  # a strong penalty was asked for
+            notify(UntrainedWarning(report.describe()))

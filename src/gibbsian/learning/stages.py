@@ -27,7 +27,7 @@ ENDLESS = 10**9
 PERTURBATION = 1e-3
 
 
-class Repeated(Around):
+class SeveralFits(Around):
     """A learner that runs the learner within several times; a step is one of its steps."""
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class RestartsState(NamedTuple):
 
 
 @declared(frozen=True)
-class Restarts(Repeated):
+class Restarts(SeveralFits):
     """Runs a learner from several starts, each with a key of its own, and keeps the one of least value.
 
     A degenerate solution (its likelihood may have no bound) is kept only where no start gave a sound one. A step is a
@@ -214,7 +214,7 @@ class AnnealedState(NamedTuple):
 
 
 @declared(frozen=True)
-class Annealed(Repeated):
+class Annealed(SeveralFits):
     """Learns a mixture of fixed variance at a falling one (YK15, "Soft K-means").
 
     Every stage begins where the one before has ended, the first at a variance where all classes coincide; that avoids

@@ -10,8 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import GibbsianError
-from gibbsian.learning.result import FitResult
-from gibbsian.learning.verdict import Verdict
+from gibbsian.learning.result import FitResult, Verdict
 from gibbsian.models.base import FAMILIES
 from gibbsian.registry import Registry
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -145,11 +145,8 @@ class Visits(NamedTuple):
     reverse: bool = False
 
 
-class Sweep(Protocol):
-    """What the kernel of a discrete family calls."""
-
-    def __call__(self, theta: Floats, states: States, streams: Words, visits: Visits) -> int:
-        """Move states and streams in place; return the number of values that changed."""
+# What the kernel of a discrete family calls: moves states and streams in place, and returns the number of changes.
+Sweep = Callable[[Floats, States, Words, Visits], int]
 
 
 class GibbsKernel:

@@ -31,7 +31,7 @@ from gibbsian.progress import counted
 from gibbsian.resources import require_memory, spans
 from gibbsian.rng import Key, RandomState, Words
 from gibbsian.sampling.base import Chains, Kernel
-from gibbsian.sampling.layers import RowStreams, decoded, encoded, seed_of
+from gibbsian.sampling.layers import RowStreams, decoded, seed_of
 from gibbsian.sampling.paths import Path
 from gibbsian.sampling.walks import STRETCH, WALKS, Ratios, Walk, uniform_logs
 
@@ -81,7 +81,7 @@ class LayerPath(Path):
 
     def log_weights(self, states: States, betas: Floats) -> Floats:
         """Return the log-weight of each state at some inverse temperatures, one side summed out."""
-        family, values, side = self.stack, encoded(self.stack, states), 1 - self.summed
+        family, values, side = self.stack, self.stack.encode(states), 1 - self.summed
         thetas = (self.theta(beta) for beta in betas.tolist())
         return np.array([family.log_weights_of_side(family.split(theta), side, values) for theta in thetas])
 
@@ -111,7 +111,7 @@ class LayerPath(Path):
         streams = key.chains(len(states))
         if not complete:
             parts = family.split(self.knots[-1])
-            values = family.draw_side(parts, 1, encoded(family, states), RowStreams.of(streams))
+            values = family.draw_side(parts, 1, family.encode(states), RowStreams.of(streams))
             states = decoded(family, values)
         return Chains(states, streams)
 
@@ -206,7 +206,7 @@ def base_fields(stack: Model[StackFamily], base: object, random_state: RandomSta
         key, path = Key.of(random_state), _path(stack, stack, np.zeros(width))
         walk = LayerWalk(path, path.kernel())
         ends, _ = walk.anneal(path.start(RATE_WALKERS, key), np.linspace(0.0, 1.0, RATE_STEPS + 1))
-        values = family.means_of_side(stack.parts, 0, encoded(family, ends.states))
+        values = family.means_of_side(stack.parts, 0, family.encode(ends.states))
         return fields_of_values(stack, values[::2])
     if isinstance(base, str) and base in ("biases", "uniform"):
         fields = [np.zeros(layer.width) for layer in family.layers]
@@ -321,7 +321,7 @@ def _beside(parts: list[Tensor]) -> Tensor:
 
 
 # -- walks ------------------------------------------------------------------------------------------------------------
-class Rows(NamedTuple):
+class Walkers(NamedTuple):
     """Walkers: values of the side that is walked, what the other side's fields need to know of them, and streams."""
 
     values: Floats
@@ -340,12 +340,12 @@ class LayerWalk(Walk):
         super().__init__(path, kernel)
         self.units, self.family, self.walked = path.units, path.stack, 1 - path.summed
 
-    def enter(self, chains: Chains) -> Rows:
+    def enter(self, chains: Chains) -> Walkers:
         """Return the walkers of chains."""
-        values = np.ascontiguousarray(_beside(encoded(self.family, chains.states)[self.walked :: 2]), np.float64)
-        return Rows(values, self.units.features(values), chains.streams.copy())
+        values = np.ascontiguousarray(_beside(self.family.encode(chains.states)[self.walked :: 2]), np.float64)
+        return Walkers(values, self.units.features(values), chains.streams.copy())
 
-    def leave(self, rows: Rows, beta: float, n_sweeps: int) -> Chains:
+    def leave(self, rows: Walkers, beta: float, n_sweeps: int) -> Chains:
         """Return chains, the side that is summed out drawn given the other at an inverse temperature."""
         summed = self.units.draw(1 - self.walked, rows.inputs, beta, RowStreams.of(rows.streams))
         sides = self.units.split(rows.values, self.walked), self.units.split(summed, 1 - self.walked)
@@ -353,12 +353,12 @@ class LayerWalk(Walk):
         values[self.walked :: 2], values[1 - self.walked :: 2] = sides
         return Chains(decoded(self.family, values), rows.streams, n_sweeps)
 
-    def step(self, rows: Rows, beta: float) -> Rows:
+    def step(self, rows: Walkers, beta: float) -> Walkers:
         """Draw the side that is summed out and then the other, at an inverse temperature."""
         values = self.units.step(rows.inputs, beta, RowStreams.of(rows.streams))
-        return Rows(values, self.units.features(values), rows.streams)
+        return Walkers(values, self.units.features(values), rows.streams)
 
-    def growth(self, rows: Rows, before: float, after: float) -> Floats:
+    def growth(self, rows: Walkers, before: float, after: float) -> Floats:
         """Return the increase of each row's log-weight from one inverse temperature to another."""
         weights = self.units.log_weights
         return weights(rows.values, rows.inputs, after) - weights(rows.values, rows.inputs, before)
@@ -380,7 +380,7 @@ class LayerWalk(Walk):
         if (there := twin("layer_programs")) is not None:
             rows = self.enter(chains)
             values, grown = there.walk(self.units, rows.values, stretches, seed_of(rows.streams))
-            return self.leave(Rows(values, self.units.features(values), rows.streams), last, n_sweeps), grown
+            return self.leave(Walkers(values, self.units.features(values), rows.streams), last, n_sweeps), grown
         groups = self.groups(len(chains.states)) if reported else [slice(0, len(chains.states))]
         parts, increases = [self.enter(chains.take(group)) for group in groups], np.zeros(len(chains.states))
         for stretch in stretches:
@@ -391,7 +391,7 @@ class LayerWalk(Walk):
         states = cast("States", np.concatenate([end.states for end in each]))
         return Chains(states, np.concatenate([end.streams for end in each]), n_sweeps), increases
 
-    def _go(self, betas: Floats, rows: Rows) -> tuple[Rows, Floats]:
+    def _go(self, betas: Floats, rows: Walkers) -> tuple[Walkers, Floats]:
         """Move a group of walkers; transitions are reversible, so that the way back is made of the same steps."""
         increases = np.zeros(len(rows.values))
         for before, beta in pairwise(betas.tolist()):
@@ -412,7 +412,9 @@ class LayerWalk(Walk):
         if (there := twin("layer_programs")) is not None:
             values = np.stack([rows.values for rows in rungs])
             values, (down, up) = there.exchange(self.units, values, betas, n_sweeps, numbers, key.philox()[0] >> 1)
-            rungs = [Rows(own, self.units.features(own), rows.streams) for own, rows in zip(values, rungs, strict=True)]
+            rungs = [
+                Walkers(own, self.units.features(own), rows.streams) for own, rows in zip(values, rungs, strict=True)
+            ]
             ratios = Ratios(up[:-1], down[1:])
         else:
             log_uniforms = uniform_logs(key, len(numbers), n_gaps, n_chains)
@@ -429,7 +431,7 @@ class LayerWalk(Walk):
                         lower[taken], upper[taken] = upper[taken], lower[taken]
         return [self.leave(rows, float(beta), done) for rows, beta in zip(rungs, betas, strict=True)], ratios
 
-    def _sweeps(self, rows: Rows, beta: float, n_sweeps: int) -> Rows:
+    def _sweeps(self, rows: Walkers, beta: float, n_sweeps: int) -> Walkers:
         for _ in range(n_sweeps):
             rows = self.step(rows, beta)
         return rows

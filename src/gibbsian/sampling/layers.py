@@ -89,7 +89,7 @@ class BlockKernel:
             )
         if not n_sweeps:
             return chains, TransitionInfo(0.0, 0)
-        before, streams = encoded(self.family, chains.states), chains.streams.copy()
+        before, streams = self.family.encode(chains.states), chains.streams.copy()
         there = twin("layer_programs") if self.held is None and not reverse else None
         if there is not None:
             values = there.gibbs(self.model(theta), before, n_sweeps, seed_of(streams))
@@ -108,11 +108,6 @@ class BlockKernel:
             return drawn
         each = zip(self.family.layers, self.held, before, drawn, strict=True)
         return [np.where(spread(layer, held), old, new) for layer, held, old, new in each]
-
-
-def encoded(family: StackFamily, states: States) -> list[Tensor]:
-    """Return the values of all layers in rows of all units."""
-    return family.encode(states)
 
 
 def decoded(family: StackFamily, values: Sequence[Tensor]) -> States:
@@ -195,6 +190,6 @@ def draw_layers(
     for number in range(n_draws):
         chains, _ = kernel.step(top.theta, chains, burn_in + thin if number == 0 else thin)
         draws.append(chains.states)
-    values = encoded(top.family, cast("States", np.concatenate(draws)))
+    values = top.family.encode(cast("States", np.concatenate(draws)))
     parts = model.family.draw_below(model.theta, values, key.fold("below").generator())
     return [part.reshape(n_draws, n_chains, -1).swapaxes(0, 1) for part in parts]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -128,11 +128,8 @@ class SpinSystem:
         return cast("T", self.kept[plan, kind])
 
 
-class SpinKernel(Protocol):
-    """What a `SpinSweep` chooses from."""
-
-    def __call__(self, system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:
-        """Move spins and streams in place; return the number of flips."""
+# What a `SpinSweep` chooses from: moves spins and streams in place, and returns the number of flips.
+SpinKernel = Callable[[SpinSystem, Codes, Words, Visits], int]
 
 
 def one_by_one(system: SpinSystem, spins: Codes, streams: Words, visits: Visits) -> int:

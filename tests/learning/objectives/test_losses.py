@@ -17,7 +17,7 @@ from gibbsian.learning.objectives import (
     RatioMatching,
     value_and_gradient,
 )
-from gibbsian.learning.objectives.probability_flow import flips_into_data
+from gibbsian.learning.objectives.losses import flips_into_data
 from gibbsian.models.conditionals import WeightedRows
 from gibbsian.models.conditionals.pairs import LocalPairs, Pairs
 from systems import costs_of, dataset_of, exact_law, name_of, random_model, sampled_data

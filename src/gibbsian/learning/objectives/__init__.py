@@ -8,10 +8,8 @@ from gibbsian.learning.objectives.conditional_likelihood import ConditionalLikel
 from gibbsian.learning.objectives.conditionals import ConditionalsObjective
 from gibbsian.learning.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.learning.objectives.likelihood import Likelihood
+from gibbsian.learning.objectives.losses import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.learning.objectives.priors import Laplace, Normal, StudentT
-from gibbsian.learning.objectives.probability_flow import ProbabilityFlow
-from gibbsian.learning.objectives.pseudolikelihood import Pseudolikelihood
-from gibbsian.learning.objectives.ratio_matching import RatioMatching
 
 __all__ = [
     "OBJECTIVES",

@@ -21,7 +21,7 @@ from gibbsian.settings import check, declared, number, positional
 KINDS = ("biases", "interactions")
 
 
-class Family:
+class PriorFamily:
     """A distribution of single parameters: log-density up to a constant, and its slope, entry by entry."""
 
     corner: float = 0.0  # the slope of minus the log-density to either side of zero, which optimisers treat as L1
@@ -35,7 +35,7 @@ class Family:
 
 
 @declared(frozen=True)
-class Normal(Family):
+class Normal(PriorFamily):
     """A normal prior: with mean zero and n rows the same as ``l2 = 1 / (n scale^2)``.
 
     Examples
@@ -58,7 +58,7 @@ class Normal(Family):
 
 
 @declared(frozen=True)
-class Laplace(Family):
+class Laplace(PriorFamily):
     """A Laplace prior about zero: with n rows an L1 penalty of ``1 / (n scale)``, which sets parameters to zero.
 
     Examples
@@ -83,7 +83,7 @@ class Laplace(Family):
 
 
 @declared(frozen=True)
-class StudentT(Family):
+class StudentT(PriorFamily):
     """Student's t, whose tails let strong parameters be strong; with one degree of freedom Cauchy's ('cauchy:SCALE').
 
     Examples
@@ -115,7 +115,7 @@ class Rescaled:
     factor: float
 
 
-Prior = str | Family | Rescaled | Function
+Prior = str | PriorFamily | Rescaled | Function
 
 
 class NaturalPenalties(TypedDict):
@@ -144,7 +144,7 @@ def natural_penalties(l1: float | str, l2: float, log_prior: Prior | None, tempe
     }
 
 
-PRIORS: dict[str, Callable[..., Family]] = {  # type: ignore[explicit-any]
+PRIORS: dict[str, Callable[..., PriorFamily]] = {  # type: ignore[explicit-any]
     "normal": Normal,
     "laplace": Laplace,
     "student-t": StudentT,
@@ -219,7 +219,7 @@ def bind_prior(given: Prior | None, interactions: Mask) -> tuple[Function | None
 
     Parameters
     ----------
-    given : str, Family, callable, Rescaled or None
+    given : str, PriorFamily, callable, Rescaled or None
         A family on all parameters, families of biases and interactions as text, or a function of theta.
     interactions : ndarray of bool
         Which parameters are interactions.
@@ -233,7 +233,7 @@ def bind_prior(given: Prior | None, interactions: Mask) -> tuple[Function | None
             return density, factor * np.asarray(slope)
 
         return of_scaled, factor * corners
-    if given is None or not isinstance(given, str | Family):
+    if given is None or not isinstance(given, str | PriorFamily):
         return given, corners
     parts = [(interactions == (kind == KINDS[1]) if kind else np.ones_like(interactions), family)
              for kind, family in as_families(given)]  # fmt: skip
@@ -251,9 +251,9 @@ def bind_prior(given: Prior | None, interactions: Mask) -> tuple[Function | None
     return log_prior, corners
 
 
-def as_families(given: str | Family) -> list[tuple[str, Family]]:
+def as_families(given: str | PriorFamily) -> list[tuple[str, PriorFamily]]:
     """Return the families that a text names, each with the kind of parameters that it is of, empty for all."""
-    if isinstance(given, Family):
+    if isinstance(given, PriorFamily):
         return [("", given)]
     found = []
     for text in given.split(","):
@@ -274,7 +274,7 @@ def check_prior(given: object) -> None:
         as_families(given)
     elif (
         given is not None
-        and not isinstance(given, Family | Rescaled)
+        and not isinstance(given, PriorFamily | Rescaled)
         and (isinstance(given, type) or not callable(given))
     ):
         raise _unreadable(given)

@@ -5,9 +5,7 @@ checkpointed and resumed between any two steps. Those that can do without the va
 (`GradientStep`). It knows nothing of models or data; depends on NumPy only.
 """
 
-from gibbsian.learning.optimizers.adam import Adam
 from gibbsian.learning.optimizers.anderson import Anderson
-from gibbsian.learning.optimizers.ascent import Ascent
 from gibbsian.learning.optimizers.base import (
     OPTIMIZERS,
     Converged,
@@ -21,8 +19,7 @@ from gibbsian.learning.optimizers.base import (
     Stopped,
 )
 from gibbsian.learning.optimizers.lbfgs import LBFGS
-from gibbsian.learning.optimizers.schedules import Decay
-from gibbsian.learning.optimizers.tied import Tied
+from gibbsian.learning.optimizers.steps import Adam, Ascent, Decay, Tied
 
 __all__ = [
     "LBFGS",

@@ -1,4 +1,4 @@
-"""Hidden units in learning: how symmetry between units is broken."""
+"""Where learning begins: at a model's own parameters, a mean-field solution, another model, or random couplings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,55 @@ import numpy as np
 from gibbsian.arrays import Tensor
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import Family, Model
+from gibbsian.models.base import DiscreteFamily, Family, Model
+from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.ising import is_ising
 from gibbsian.models.variables import Variables
 from gibbsian.settings import Setting, check_value
+from gibbsian.startup import BaseEstimator
 
 _SCALE = Setting("Size of the random parameters.", "number", low=0)
+
+
+def start_from(start: Any, model: Model[Any], data: Dataset) -> Model[DiscreteFamily]:
+    """Return where the learner begins: at zero, at a mean-field solution, or at the parameters of another model."""
+    if start is None:
+        return model
+    if isinstance(start, str):
+        if is_ising(model.family):
+            from gibbsian.learning.mean_field import warm_start
+
+            return warm_start(start, model, data)
+        raise ArgumentError(
+            "is for a BoltzmannMachine", "start from a model of the same kind", argument="start", value=start
+        )
+    given = model_to_start_from(start)
+    family = model.family
+    if not isinstance(given, Model) or type(given.family) is not type(family):
+        raise ArgumentError(
+            "must be None, the name of a mean-field learner, a model or a fitted machine", argument="start", value=start
+        )
+    if given.family.graph != family.graph:
+        raise ArgumentError("start has another graph than the machine", "start from a model on the same graph")
+    if isinstance(family, PairwiseFamily):
+        recoded, _ = given.family.recode(given.theta, model.variables)
+        return model.replace(recoded.theta if family.bias else recoded.parts.couplings)
+    theirs, ours = ((each.variables, each.scopes, each.n_parameters) for each in (given.family, family))
+    if theirs != ours:
+        raise ArgumentError("start has other cliques or values than the machine", "start from a model of the same ones")
+    return model.replace(given.theta)
+
+
+def model_to_start_from(start: object) -> Any:
+    """Return the model of a fitted machine, or what else was given; refuse a machine that is not fitted."""
+    if not isinstance(start, BaseEstimator):
+        return start
+    if not hasattr(start, "model_"):
+        raise ArgumentError(
+            f"start is a {type(start).__name__} that is not fitted, as are all that scikit-learn has cloned",
+            "fit it, or give the model of a fitted one (start=machine.model_), which clones keep",
+        )
+    return start.model_
 
 
 def break_symmetry(model: Model[Any], hidden: Any, rng: np.random.Generator, scale: float = 0.1) -> Model[Any]:
@@ -36,7 +80,7 @@ def break_symmetry(model: Model[Any], hidden: Any, rng: np.random.Generator, sca
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learning.hidden import break_symmetry
+    >>> from gibbsian.learning import break_symmetry
     >>> model = gb.Model.zeros(gb.PairwiseFamily(gb.graphs.complete(3)))
     >>> start = break_symmetry(model, [False, False, True], np.random.default_rng(0))
     >>> (start.theta != 0).tolist()                            # the biases, then the pairs 01, 02 and 12

@@ -1,17 +1,18 @@
-"""Minimum probability flow over one-flip neighbours (Sohl-Dickstein, Battaglino and DeWeese 2011; Y18 section 5)."""
+"""Losses of one variable given the others: pseudolikelihood, ratio matching, and minimum probability flow."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gibbsian.arrays import Mask
-from gibbsian.backends.numba.flip_losses import half_exponential
-from gibbsian.backends.numba.grouped_losses import half_exponentials
+from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
+from gibbsian.backends.numba.grouped_losses import half_exponentials, softmax, squared_distance
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.errors import ArgumentError
 from gibbsian.learning.objectives.base import OBJECTIVES, Function
 from gibbsian.learning.objectives.conditionals import ConditionalsObjective
+from gibbsian.learning.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.models.base import DiscreteFamily, Model
 from gibbsian.models.conditionals import Loss
 from gibbsian.settings import declared, flag, positional
@@ -21,6 +22,58 @@ SKIP_DATA = (
     "come to hold most states of a small system, its error grows with the number of rows (0.009 at 2,000, 0.037 at "
     "10,000, where all flips give 0.0034 and 0.0015), and once every state is there nothing is left to minimise."
 )
+
+
+@OBJECTIVES.register("pseudolikelihood")
+@declared(frozen=True)
+class Pseudolikelihood(ConditionalsObjective):
+    """Minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows (H06 eq. 8; Y18 3.1).
+
+    Consistent (H06 theorem 1), convex, and without a partition function. The expected step of contrastive divergence
+    with one Gibbs update of a random variable is its gradient, up to factors: 2/n for a coupling (H06 eq. 26, where the
+    last ``b_i`` is to be read ``b_j``) and 1/n for a bias, which H06 eq. 27 lacks as printed.
+
+    Examples
+    --------
+    >>> from gibbsian.learning.objectives import Pseudolikelihood
+    >>> Pseudolikelihood().name
+    'pseudolikelihood'
+    """
+
+    name = "pseudolikelihood"
+    loss = Loss(logistic, softmax)
+    bounded = True
+    takes_densities = True
+
+    def with_hidden(self) -> HiddenPseudolikelihood:
+        """Return the form for models with hidden units, which are summed out."""
+        return HiddenPseudolikelihood()
+
+
+@OBJECTIVES.register("ratio-matching")
+@declared(frozen=True)
+class RatioMatching(ConditionalsObjective):
+    """The ratio-matching objective: ``sum_i P(the other value of x_i | the others)^2``, averaged over rows.
+
+    Consistent, without a partition function, and bounded, so that a row the model finds impossible weighs no more
+    than n. It is not convex; from zero couplings no second minimum has been met. With more than two values it is half
+    the squared distance between the conditional probabilities and the indicator of the value that is there,
+    ``sum_i 1/2 sum_a (1[x_i = a] - P(a | the others))^2``, which for two values is the same.
+
+    Examples
+    --------
+    >>> from gibbsian.learning.objectives import RatioMatching
+    >>> RatioMatching().name
+    'ratio matching'
+
+    References
+    ----------
+    A. Hyvarinen, "Some extensions of score matching", Computational Statistics & Data Analysis 51 (2007).
+    """
+
+    name = "ratio matching"
+    loss = Loss(squared_sigmoid, squared_distance)
+    bounded = True
 
 
 @OBJECTIVES.register("probability-flow")
