@@ -116,15 +116,16 @@ def anneal_spins(states, streams, betas, sites, backwards, path):
 
 
 @njit(cache=True, nogil=True)
-def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites, slopes, path):
+def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites, slopes, best, path):
     """Move spins ``(n_betas, n_chains, n)`` at all temperatures; neighbours exchange states in rounds from `first` on.
 
     `log_uniforms` ``(n_rounds, n_betas - 1, n_chains)`` decide; `slopes` ``(n_betas, n_rounds, n_chains)`` get those
-    before each exchange.
+    before each exchange, `best` ``(n_chains, n)`` the state of the largest of them.
     """
     n_betas, n_chains, n = states.shape
     words, thresholds = np.empty(n, np.uint64), np.empty(n)
     fields, now, spare = np.empty(states.shape), np.empty((n_betas, n_chains)), np.empty(n)
+    largest = np.full(n_chains, -np.inf)
     for k in range(n_betas):
         for c in range(n_chains):
             now[k, c] = _spin_fields(states[k, c], path, fields[k, c])
@@ -135,6 +136,9 @@ def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites,
                     args = (sites, path, streams[k, c], words, thresholds)
                     now[k, c] += _sweep_spins(states[k, c], fields[k, c], betas[k], *args)
                 slopes[k, t, c] = now[k, c]
+                if now[k, c] > largest[c]:
+                    largest[c] = now[k, c]
+                    best[c] = states[k, c]
         for k in range((first + t) % 2, n_betas - 1, 2):
             for c in range(n_chains):
                 if log_uniforms[t, k, c] < (betas[k + 1] - betas[k]) * (now[k, c] - now[k + 1, c]):
