@@ -36,10 +36,8 @@ WALKS = Registry("walk", "gibbsian.sampling", "WALKS")
 # Temperatures between two reports of progress, and that one call of a compiled walk goes through: what is kept up to
 # date within one is summed afresh, so that rounding does not pile up.
 STRETCH, TEMPERATURES_A_CALL = 500, 256
-
-
-# From so many spins of a sparse graph and so many chains on, Gibbs sweeps in lanes beat the compiled walk.
-LANES_FROM_SITES, LANES_FROM_CHAINS = 256, 64
+# From so many spins of a sparse graph on, Gibbs sweeps in lanes beat the compiled exchange.
+LANES_FROM_SITES = 256
 
 
 class Ratios(NamedTuple):
@@ -288,11 +286,6 @@ def spin_walk(path: Path, kernel: Kernel) -> Walk:
 
 class SpinWalk(CompiledWalk):
     """A walk of spins, whose exchanges are compiled too."""
-
-    def _stretch(self, chains: Chains, betas: Floats) -> tuple[Chains, Floats]:
-        if self._lanes_win and len(chains.states) >= LANES_FROM_CHAINS and here() is None:
-            return Walk._stretch(self, chains, betas)
-        return super()._stretch(chains, betas)
 
     @property
     def _lanes_win(self) -> bool:
