@@ -7,7 +7,7 @@ Monte Carlo integration over the data themselves (Y18) or over chains that leave
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,7 @@ class PhaseLearner(WithPrior):
     def bind(self, model: Model[Any], data: Any) -> Descent[Any, Any]:
         """Bind both phases to a model and rows."""
 
+        @cache  # the same in all steps on these rows
         def penalties(seen: float) -> tuple[Floats, SmoothPenalty]:
             before = seen - n_rows(data)
             return self._l1_of(model, data, before), self._smooth_of(model, data, before)
