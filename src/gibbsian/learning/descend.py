@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -411,7 +411,7 @@ class GradientLearner(WithPrior):
                 data,
                 ObjectiveGradient(objective, model),
                 as_optimizer(self.optimizer or ADAM),
-                partial(self._penalties, model, data),
+                cache(partial(self._penalties, model, data)),
                 self._coordinates(model),
                 self.batch_size,
                 self.average,
@@ -448,7 +448,7 @@ class GradientLearner(WithPrior):
             data,
             SampledCompletions(objective, model, data, bound, chains.n_copies),
             optimizer,
-            partial(self._penalties, model, data),
+            cache(partial(self._penalties, model, data)),
             self._coordinates(model, l1),
             average=self.average,
             preconditioner=preconditioner,

@@ -7,7 +7,7 @@ Monte Carlo integration over the data themselves (Y18) or over chains that leave
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -131,7 +131,7 @@ class PhaseLearner(WithPrior):
             data,
             bind_phases(model, data, self.free_phase, self.clamped),
             paced_adam(model) if self.optimizer is None else self.optimizer,
-            partial(self._penalties, model, data),
+            cache(partial(self._penalties, model, data)),  # the same in all steps on these rows
             partial(known.centred, l1=l1) if self.centred else lambda means: LinearMap(np.ones(model.theta.size)),
             average=self.average,
             min_steps=self.min_iter,

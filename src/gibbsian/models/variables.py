@@ -110,7 +110,7 @@ class Variables:
         scores = None if self.scores is None else tuple(self.scores[i] for i in chosen)
         return replace(self, sizes=tuple(self.sizes[i] for i in chosen), scores=scores)
 
-    @property
+    @cached_property
     def two_valued(self) -> bool:
         """Whether every variable has two values."""
         return all(size == 2 for size in self.sizes) and not self.real

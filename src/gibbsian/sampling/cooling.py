@@ -19,15 +19,13 @@ from gibbsian.models.ising import is_ising
 from gibbsian.rng import Key
 from gibbsian.sampling.base import Chains
 from gibbsian.sampling.paths import variable_path
-from gibbsian.sampling.walks import Walk, bind_walk
+from gibbsian.sampling.walks import SpinWalk, Walk, bind_walk
 
 # Chains of a round and their sweeps; a round has twice the sweeps of the one before. So many chains are to agree.
 CHAINS, SWEEPS, ROUNDS, AGREEING = 32, 100, 5, 3
 # Share of the chains of spins that do not cool but exchange temperatures, in so many columns, of which the best state
 # counts; and the ends of their ladder in units of the spread of the field of the middle variable.
 TEMPERED, COLUMNS, HIGHEST, LOWEST = 0.5, 2, 0.7, 0.2
-# Rounds of exchanges between two looks for the best state.
-LOOK_EVERY = 4
 # Where log-weights are all that is known of rows: rounds, and how often the first one asks for them.
 ROW_ROUNDS, CALLS = 3, 2000
 # The ladder, in units of the spread of the field of the strongest variable (hot) and of the weakest (cold).
@@ -81,24 +79,10 @@ def cooled_states(model: Model[DiscreteFamily], n_chains: int, n_sweeps: int, ke
         middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 1.0
         betas = 1.0 / np.geomspace(HIGHEST * middle, LOWEST * middle, max(2, n_tempered // COLUMNS))
         rungs = [chains.take(slice(k, k + COLUMNS)) for k in range(0, len(betas) * COLUMNS, COLUMNS)]
-        states = cast("States", np.vstack([states, best_seen(walk, rungs, betas, n_sweeps, key)]))
+        found = cast("SpinWalk", walk).best_seen(rungs, betas, n_sweeps, key.fold("exchange"))
+        states = cast("States", np.vstack([states, found]))
     ends = Chains(states, chains.streams[: len(states)])
     return frozen(walk, ends, 1.0 / (FROZEN * float(temperatures[-1])))
-
-
-def best_seen(walk: Walk, rungs: Sequence[Chains], betas: Floats, n_sweeps: int, key: Key) -> States:
-    """Return the best state that each column of chains has seen which exchange their temperatures."""
-    columns = np.arange(len(rungs[0].states))
-    best, best_logs = rungs[-1].states, np.full(len(columns), -np.inf)
-    for done in range(0, n_sweeps, LOOK_EVERY):
-        rungs, _ = walk.exchange(rungs, betas, range(done, done + LOOK_EVERY), key.fold("exchange", done), 1)
-        states = cast("States", np.stack([rung.states for rung in rungs]))
-        logs = walk.path.log_weights(states.reshape(-1, states.shape[2]), np.ones(1)).reshape(len(rungs), -1)
-        rung = logs.argmax(axis=0)
-        better = logs[rung, columns] > best_logs
-        best = cast("States", np.where(better[:, None], states[rung, columns], best))
-        best_logs = np.maximum(logs[rung, columns], best_logs)
-    return best
 
 
 def frozen(walk: Walk, chains: Chains, beta: float) -> Codes:

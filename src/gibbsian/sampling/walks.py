@@ -36,10 +36,8 @@ WALKS = Registry("walk", "gibbsian.sampling", "WALKS")
 # Temperatures between two reports of progress, and that one call of a compiled walk goes through: what is kept up to
 # date within one is summed afresh, so that rounding does not pile up.
 STRETCH, TEMPERATURES_A_CALL = 500, 256
-
-
-# From so many spins of a sparse graph and so many chains on, Gibbs sweeps in lanes beat the compiled walk.
-LANES_FROM_SITES, LANES_FROM_CHAINS = 256, 64
+# From so many spins of a sparse graph on, Gibbs sweeps in lanes beat the compiled exchange.
+LANES_FROM_SITES = 256
 
 
 class Ratios(NamedTuple):
@@ -289,11 +287,6 @@ def spin_walk(path: Path, kernel: Kernel) -> Walk:
 class SpinWalk(CompiledWalk):
     """A walk of spins, whose exchanges are compiled too."""
 
-    def _stretch(self, chains: Chains, betas: Floats) -> tuple[Chains, Floats]:
-        if self._lanes_win and len(chains.states) >= LANES_FROM_CHAINS and here() is None:
-            return Walk._stretch(self, chains, betas)
-        return super()._stretch(chains, betas)
-
     @property
     def _lanes_win(self) -> bool:
         return not self.graph.is_dense and self.graph.n_nodes >= LANES_FROM_SITES
@@ -304,16 +297,26 @@ class SpinWalk(CompiledWalk):
         """Do what `exchange` does, in rounds with these numbers."""
         if here() is not None or (self._lanes_win and len(ladder[0].states) >= kernels.GROUP):
             return super().exchange(ladder, betas, numbers, key, n_sweeps)
+        return self._exchange(ladder, betas, numbers, key, n_sweeps)[:2]
+
+    def best_seen(self, ladder: Sequence[Chains], betas: Floats, n_rounds: int, key: Key) -> Codes:
+        """Return the most probable state that each column of chains has had in rounds of exchanges, as codes."""
+        return self._exchange(ladder, betas, range(n_rounds), key, 1)[2]
+
+    def _exchange(
+        self, ladder: Sequence[Chains], betas: Floats, numbers: range, key: Key, n_sweeps: int
+    ) -> tuple[list[Chains], Ratios, Codes]:
         streams = np.stack([each.streams for each in ladder])
         spins: Codes = 2 * np.stack([each.states.astype(np.int8) for each in ladder]) - 1
         n_betas, n_chains, n = spins.shape
+        best: Codes = np.empty((n_chains, n), np.int8)
         slopes = np.empty((n_betas, len(numbers), n_chains))
         log_uniforms = uniform_logs(key, len(numbers), n_betas - 1, n_chains)
 
         def run(part: Slice) -> None:
             own, own_streams, own_slopes = spins[:, part].copy(), streams[:, part].copy(), slopes[..., part].copy()
             args = np.ascontiguousarray(log_uniforms[..., part]), numbers.start, n_sweeps, np.arange(n)
-            kernels.exchange_spins(own, own_streams, betas, *args, own_slopes, self.terms)
+            kernels.exchange_spins(own, own_streams, betas, *args, own_slopes, best[part], self.terms)
             spins[:, part], streams[:, part], slopes[..., part] = own, own_streams, own_slopes
 
         map_slices(run, n_chains, float(spins.size) * n_sweeps * len(numbers))
@@ -321,7 +324,8 @@ class SpinWalk(CompiledWalk):
         chains = [Chains(codes, own, done) for codes, own in zip((spins > 0).view(np.int8), streams, strict=True)]
         steps = np.diff(betas)[:, None, None]
         # the slopes leave out one constant, which the two ways add and take away
-        return chains, Ratios(steps * (slopes[:-1] + self.constant), -steps * (slopes[1:] + self.constant))
+        ratios = Ratios(steps * (slopes[:-1] + self.constant), -steps * (slopes[1:] + self.constant))
+        return chains, ratios, (best > 0).view(np.int8)
 
 
 @WALKS.register("tables")

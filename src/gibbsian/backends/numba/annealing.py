@@ -16,10 +16,13 @@ import numpy as np
 
 from gibbsian.arrays import Floats, Integers
 from gibbsian.backends.numba import njit
+from gibbsian.backends.numba.gibbs import load_group, store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
+from gibbsian.backends.numba.vectors import fill_lanes
 
-# Walkers that one slice takes at least.
-GROUP = 32
+# Walkers that one slice takes at least, side by side in vector registers; the least that are worth that, for how many
+# neighbours of a site on average; and sites whose random words they draw at a time.
+GROUP, LEAST_LANES, MOST_NEIGHBOURS, BATCH = 64, 32, 64, 16
 
 
 class SpinPath(NamedTuple):
@@ -96,35 +99,109 @@ def _sweep_spins(x, field, beta, sites, path, stream, words, thresholds):
     return change
 
 
+@njit(cache=True)
+def _add_neighbour(field, values, weight):
+    for lane in range(GROUP):
+        field[lane] += weight * values[lane]
+
+
+@njit(cache=True)
+def _lane_field(x, i, path, field):
+    """Fill the field of a site in every lane."""
+    field[:] = path.biases[i]
+    for position in range(path.indptr[i], path.indptr[i + 1]):
+        _add_neighbour(field, x[path.heads[position]], path.weights[position])
+
+
+@njit(cache=True)
+def _draw_lanes(own, field, change, beta, base, thresholds):
+    """Draw one spin in every lane, and add what that changes of the slope."""
+    pull = (1.0 - beta) * base
+    for lane in range(GROUP):
+        new = 1.0 if beta * field[lane] + pull > thresholds[lane] else -1.0
+        change[lane] += (new - own[lane]) * (field[lane] - base)
+        own[lane] = new
+
+
+@njit(cache=True)
+def _sweep_lanes(x, streams, slope, beta, sites, path, words, thresholds):
+    """One sweep of the walkers in the lanes of `x`, to the same bits as `_sweep_spins`."""
+    field, change = np.empty(GROUP), np.zeros(GROUP)
+    for start in range(0, sites.size, len(words)):
+        batch = sites[start : start + len(words)]
+        fill_lanes(streams, words, batch.size, GROUP)  # type: ignore[call-arg]
+        fill_thresholds(words[: batch.size].ravel(), thresholds[: batch.size].ravel())
+        for k in range(batch.size):
+            i = batch[k]
+            _lane_field(x, i, path, field)
+            _draw_lanes(x[i], field, change, beta, path.base[i], thresholds[k])
+    slope += change
+
+
+@njit(cache=True)
+def _anneal_lanes(x, streams, betas, sites, backwards, path, increases):
+    """Run the walkers in the lanes of `x` along a ladder."""
+    words, thresholds = np.empty((BATCH, GROUP), np.uint64), np.empty((BATCH, GROUP))
+    slope, field = np.zeros(GROUP), np.empty(GROUP)
+    for i in range(len(x)):
+        _lane_field(x, i, path, field)
+        slope += x[i] * (0.5 * (field + path.biases[i]) - path.base[i])
+    for k in range(betas.size - 1):
+        if backwards:
+            _sweep_lanes(x, streams, slope, betas[k], sites, path, words, thresholds)
+        increases += (betas[k + 1] - betas[k]) * slope
+        if not backwards:
+            _sweep_lanes(x, streams, slope, betas[k + 1], sites, path, words, thresholds)
+
+
+@njit(cache=True)
+def _anneal_walker(x, stream, betas, sites, backwards, path):
+    """Run one walker along a ladder."""
+    field, words, thresholds = np.empty(x.size), np.empty(x.size, np.uint64), np.empty(x.size)
+    total, slope = 0.0, _spin_fields(x, path, field)
+    for k in range(betas.size - 1):
+        if backwards:
+            slope += _sweep_spins(x, field, betas[k], sites, path, stream, words, thresholds)
+        total += (betas[k + 1] - betas[k]) * slope
+        if not backwards:
+            slope += _sweep_spins(x, field, betas[k + 1], sites, path, stream, words, thresholds)
+    return total
+
+
 @njit(cache=True, nogil=True)
 def anneal_spins(states, streams, betas, sites, backwards, path):
-    """Run walkers of spins (-1/+1) along a ladder; return the increases of their log-weights."""
+    """Run walkers of spins (-1/+1) along a ladder; return the increases of their log-weights.
+
+    Where sites have few neighbours and walkers are many, they stand side by side in vector registers.
+    """
     n_walkers, n = states.shape
-    increases, field = np.zeros(n_walkers), np.empty(n)
-    words, thresholds = np.empty(n, np.uint64), np.empty(n)
-    for w in range(n_walkers):
-        x, stream, total = states[w], streams[w], 0.0
-        slope = _spin_fields(x, path, field)
-        for k in range(betas.size - 1):
-            if backwards:
-                slope += _sweep_spins(x, field, betas[k], sites, path, stream, words, thresholds)
-            total += (betas[k + 1] - betas[k]) * slope
-            if not backwards:
-                slope += _sweep_spins(x, field, betas[k + 1], sites, path, stream, words, thresholds)
-        increases[w] = total
-    return increases
+    few = path.heads.size <= MOST_NEIGHBOURS * n
+    increases = np.zeros(n_walkers + GROUP)
+    for first in range(0, n_walkers, GROUP):
+        if few and n_walkers - first >= LEAST_LANES:
+            x, words = np.ones((n, GROUP)), np.zeros((4, GROUP), np.uint64)
+            load_group(states, first, x)
+            load_group(streams, first, words)
+            _anneal_lanes(x, words.ravel(), betas, sites, backwards, path, increases[first : first + GROUP])
+            store_group(x, first, states)
+            store_group(words, first, streams)
+        else:
+            for w in range(first, min(first + GROUP, n_walkers)):
+                increases[w] = _anneal_walker(states[w], streams[w], betas, sites, backwards, path)
+    return increases[:n_walkers].copy()
 
 
 @njit(cache=True, nogil=True)
-def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites, slopes, path):
+def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites, slopes, best, path):
     """Move spins ``(n_betas, n_chains, n)`` at all temperatures; neighbours exchange states in rounds from `first` on.
 
     `log_uniforms` ``(n_rounds, n_betas - 1, n_chains)`` decide; `slopes` ``(n_betas, n_rounds, n_chains)`` get those
-    before each exchange.
+    before each exchange, `best` ``(n_chains, n)`` the state of the largest of them.
     """
     n_betas, n_chains, n = states.shape
     words, thresholds = np.empty(n, np.uint64), np.empty(n)
     fields, now, spare = np.empty(states.shape), np.empty((n_betas, n_chains)), np.empty(n)
+    largest = np.full(n_chains, -np.inf)
     for k in range(n_betas):
         for c in range(n_chains):
             now[k, c] = _spin_fields(states[k, c], path, fields[k, c])
@@ -135,6 +212,9 @@ def exchange_spins(states, streams, betas, log_uniforms, first, n_sweeps, sites,
                     args = (sites, path, streams[k, c], words, thresholds)
                     now[k, c] += _sweep_spins(states[k, c], fields[k, c], betas[k], *args)
                 slopes[k, t, c] = now[k, c]
+                if now[k, c] > largest[c]:
+                    largest[c] = now[k, c]
+                    best[c] = states[k, c]
         for k in range((first + t) % 2, n_betas - 1, 2):
             for c in range(n_chains):
                 if log_uniforms[t, k, c] < (betas[k + 1] - betas[k]) * (now[k, c] - now[k + 1, c]):

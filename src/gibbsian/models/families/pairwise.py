@@ -117,7 +117,7 @@ class PairwiseFamily:
         singles = ((i,) for i in range(self.layout.n_biases))
         return Scopes([*singles, *map(tuple, self.graph.edges.tolist())], self.graph.n_nodes)
 
-    @property
+    @cached_property
     def statistic_range(self) -> tuple[Floats, Floats]:
         """The minimum and the maximum of the score, and of the product of two."""
         scores, counts = self.variables.levels[0], [self.layout.n_biases, self.graph.n_edges]
