@@ -29,7 +29,9 @@ F = TypeVar("F", bound=Family)
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Distributions of one family, ``f_b(x) = exp(theta(b) . S(x))``, from beta = 0 to the model at beta = 1.
+    """Distributions of one family, from beta = 0 to the model at beta = 1.
+
+    Their unnormalised weights are ``exp(theta(b) . S(x))``.
 
     Parameters
     ----------
