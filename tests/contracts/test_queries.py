@@ -121,7 +121,7 @@ def test_many_fixed_values_weigh_what_they_weigh(case, monkeypatch):
     """Where a table of fixed columns is too large, their probability is a ratio of sums."""
     _, law, queries = case
     n = law.ndim
-    monkeypatch.setattr("gibbsian.answers.queries.MOST_CELLS", 4.0)
+    monkeypatch.setattr("gibbsian.answers.queries.MAX_CELLS", 4.0)
     found = queries.probabilities([0], dict.fromkeys(range(1, n), 1), {}).value
     np.testing.assert_allclose(found, law[(slice(None), *[1] * (n - 1))], atol=1e-12)
 

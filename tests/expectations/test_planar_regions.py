@@ -56,7 +56,7 @@ def test_pfaffians_are_the_sums_by_elimination(model, region, rng, monkeypatch):
     factors, codes = given.family.factors(given.theta), rng.integers(0, 2, size=(12, 20))
     for target in ((5,), (5, 1)):
         tables = conditional_tables(factors, plan_region(factors, target, tuple(region)), codes)
-        monkeypatch.setattr(region_sums, "MOST_CELLS", 4)
+        monkeypatch.setattr(region_sums, "MAX_CELLS", 4)
         plan = plan_region(factors, target, tuple(region))
         assert plan.fields is not None
         np.testing.assert_allclose(conditional_tables(factors, plan, codes), tables, atol=1e-12)
@@ -65,7 +65,7 @@ def test_pfaffians_are_the_sums_by_elimination(model, region, rng, monkeypatch):
 
 def test_wide_regions_are_summed_and_those_that_are_not_planar_refused(rng, monkeypatch):
     """A region of the whole lattice is exact; with fields inside it cannot be."""
-    monkeypatch.setattr(region_sums, "MOST_CELLS", 2**5)
+    monkeypatch.setattr(region_sums, "MAX_CELLS", 2**5)
     everything = lambda graph, target: range(graph.n_nodes)  # noqa: E731
     graph = gb.graphs.grid(6, 6)
     model = random_model(graph, rng, bias=False)

@@ -197,7 +197,7 @@ def test_data_with_equal_rows_counts_each_row(rng):
 
 @pytest.mark.parametrize("region", [1, "s2", 2])
 def test_chains_are_compared_with_each_other(region, rng, monkeypatch):
-    monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 7)  # so that chains are cut by blocks
+    monkeypatch.setattr(compiled_regions, "MAX_SAMPLES", 7)  # so that chains are cut by blocks
     model = random_model(gb.graphs.grid(3, 3), rng)
     draws = random_states(model, 5 * 20, rng).reshape(5, 20, 9)
     means = np.array([spatial_statistics(model, chain, region).value for chain in draws])
@@ -237,7 +237,7 @@ def test_blocks_and_threads_change_nothing(region, rng, monkeypatch):
         alone = spatial_statistics(model, states, region)
     assert np.array_equal(whole.value, alone.value)
     assert np.array_equal(whole.stderr, alone.stderr)
-    monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 100)
+    monkeypatch.setattr(compiled_regions, "MAX_SAMPLES", 100)
     monkeypatch.setattr(compiled_regions, "BATCH_CELLS", 7200)
     blocked = spatial_statistics(model, states, region)
     assert blocked.value == pytest.approx(whole.value, abs=1e-14)

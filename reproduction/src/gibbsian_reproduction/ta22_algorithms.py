@@ -25,7 +25,7 @@ from gibbsian_reproduction.verdicts import at_most, in_every_trial
 # -- step by step -----------------------------------------------------------------------------------------------------
 SYSTEMS = {"8 binary variables": Variables.binary(8), "2 to 5 values": Variables.categories((3, 2, 4, 5, 2))}
 MOVES = ("append", "adjust", "remove")
-N_TERMS, N_ROWS, TOLERANCE, MOST_STEPS = 20, 1000, 1e-6, 1000
+N_TERMS, N_ROWS, TOLERANCE, MAX_STEPS = 20, 1000, 1e-6, 1000
 # what sums of a few hundred numbers of the size of one are known to
 ROUNDING = 1e-9
 
@@ -58,7 +58,7 @@ def learn_as_printed(basis: SpanBasis, p_data: np.ndarray, n_samples: float) -> 
     penalties = FunctionCosts.of_samples(basis, n_samples).lengths(np.arange(basis.size))
     p = np.full(basis.size, 1.0 / basis.size)
     steps = [Step("start", 0, 0.0, _cost(p_data, p, theta, penalties))]
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         delta, y, value, _ = evaluate_candidates(theta, dual_by_axes(basis, p), data, penalties, True)
         if y < 0 or -delta < TOLERANCE:
             break

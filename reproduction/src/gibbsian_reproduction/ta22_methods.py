@@ -21,7 +21,7 @@ from gibbsian_reproduction.ta22_data import TrueSample
 
 # TA22 section 3.1 and 3.3.
 TOLERANCE = 1e-4
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 PCD_RATE, PCD_CHAINS, PCD_STEPS = 0.01, 100, 10_000
 
 
@@ -47,7 +47,7 @@ def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, tol: flo
     started = time.process_time()
     data = Dataset.of_states(states, "binary", sample_weight=counts)
     start = Model.zeros(FullSpanFamily.uniform(data.variables))
-    model: Any = run(as_learner(f"span-{algorithm}", tol=tol), start, data, max_iter=MOST_STEPS).model
+    model: Any = run(as_learner(f"span-{algorithm}", tol=tol), start, data, max_iter=MAX_STEPS).model
     return Fitted(model.family.probabilities(model.theta).values, model.theta.size, time.process_time() - started)
 
 

@@ -100,7 +100,7 @@ STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 N_ROWS = 1e12
 SPREAD = 0.5
 # Steps go on until none gains more, or for so long.
-SETTLED, MOST_STEPS = 1e-15, 100_000
+SETTLED, MAX_STEPS = 1e-15, 100_000
 # of log Z, over the thousand moves after which it is summed anew
 ROUNDING = 1e-11
 
@@ -149,7 +149,7 @@ def _descent(problem: SpanProblem, rng: np.random.Generator) -> tuple[np.ndarray
     size = problem.basis.size
     point = refreshed(problem, problem.new_table(), np.arange(1, size), rng.normal(0.0, SPREAD, size - 1))
     costs = [point.cost]
-    while (move := best_move(problem, point)).gain > SETTLED and len(costs) <= MOST_STEPS:
+    while (move := best_move(problem, point)).gain > SETTLED and len(costs) <= MAX_STEPS:
         point = apply_move(problem, point, move)
         costs.append(point.cost)
     rise, end = float(np.diff(costs).max()), max(costs[-1], 0.0)

@@ -21,7 +21,7 @@ from gibbsian_reproduction.tables import Table
 from gibbsian_reproduction.verdicts import ratio_of_means
 from gibbsian_reproduction.y18 import GRID, LABELS, PAPERS, ZERO, draw_data, draw_network, learner_of
 
-N_ROWS, RATE, MOST_STEPS, SMALL = 2000, 0.2, 1000, 1e-5
+N_ROWS, RATE, MAX_STEPS, SMALL = 2000, 0.2, 1000, 1e-5
 PUBLISHED = {"mple": 0.08, "rm": 0.1, "mpf": 0.04, "1-smci": 0.26}
 SOURCE = "Y18 section 5"
 # rows of the two data sets whose evaluations are timed against each other
@@ -91,12 +91,12 @@ def _seconds(action: Callable[[], object]) -> float:
 def ascend(gradient: Gradient) -> int:
     """Take plain steps from zero until the gradient is small, and return how many there were."""
     couplings = np.zeros(GRID.n_edges)
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         slope = gradient(couplings)
         if np.abs(slope).max() < SMALL:
             return step
         couplings = couplings + RATE * slope
-    return MOST_STEPS
+    return MAX_STEPS
 
 
 def spins_of(data: Dataset) -> np.ndarray:

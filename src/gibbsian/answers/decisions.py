@@ -19,7 +19,7 @@ from gibbsian.inference.log_tables import digits
 from gibbsian.startup import softmax
 
 # Combinations of values of several columns that are listed.
-MOST_COMBINATIONS = 2**12
+MAX_COMBINATIONS = 2**12
 
 
 class CellAnswers(Protocol):
@@ -122,9 +122,9 @@ def _digits(data: Dataset, columns: np.ndarray) -> np.ndarray:
     """Return the numbers of the values in every combination, the last column's changing fastest."""
     sizes = _sizes(data, columns)
     count = math.prod(sizes)
-    if count > MOST_COMBINATIONS:
+    if count > MAX_COMBINATIONS:
         raise TooExpensiveError(
-            f"{len(columns)} columns have {count:,} combinations of values, more than {MOST_COMBINATIONS:,}",
+            f"{len(columns)} columns have {count:,} combinations of values, more than {MAX_COMBINATIONS:,}",
             "ask for fewer columns, or for each by itself",
         )
     return digits(np.arange(count), sizes)

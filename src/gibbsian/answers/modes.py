@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 # Cells of rows that are weighed together while all rows are listed.
 CELLS_AT_ONCE = 2**20
 # Steps up a density, and when a step is none.
-MOST_STEPS, STILL = 1000, 1e-12
+MAX_STEPS, STILL = 1000, 1e-12
 
 Rounds = Callable[[int, int], np.ndarray]
 """Makes a round of so many chains of so many sweeps, and returns where they end."""
@@ -238,7 +238,7 @@ def modes_of_rows(answers: HasModes, data: Dataset, search: Search, joint: bool)
 
 def climbed(step: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
     """Return points after steps that raise a density, until they stand still."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         before, points = points, step(points)
         if np.abs(points - before).max(initial=0.0) <= STILL * (1.0 + np.abs(points).max(initial=0.0)):
             break

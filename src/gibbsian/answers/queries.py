@@ -28,7 +28,7 @@ from gibbsian.sampling import Annealing, draw
 from gibbsian.startup import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.
-MOST_CELLS, MOST_TERMS = 2.0**20, 2.0**24
+MAX_CELLS, MOST_TERMS = 2.0**20, 2.0**24
 # Samples where none are asked for: chains, draws of each, and sweeps before the first.
 N_CHAINS, N_DRAWS, BURN_IN = 100, 200, 500
 # Temperatures of the annealing behind a log Z that cannot be summed.
@@ -110,7 +110,7 @@ class Queries:
     # -- probabilities ------------------------------------------------------------------------------------------------
     def probabilities(self, listed: Sequence[int], fixed: Given, given: Given) -> Estimate:
         """Return ``P(listed, fixed | given)``, an axis for each variable that is listed."""
-        if not fixed or _product(self.model, [*listed, *fixed]) <= MOST_CELLS:
+        if not fixed or _product(self.model, [*listed, *fixed]) <= MAX_CELLS:
             table, at = self.tables([[*listed, *fixed]], given)[0], (..., *fixed.values())
             return Estimate(table.value[at], table.monte_carlo_error[at])
         share = self._probability(fixed, given)
@@ -130,7 +130,7 @@ class Queries:
     def tables(self, scopes: Sequence[Sequence[int]], given: Given) -> list[Estimate]:
         """Return the joint probabilities of each group of variables given values of others."""
         for scope in scopes:
-            if (cells := _product(self.model, scope)) > MOST_CELLS:
+            if (cells := _product(self.model, scope)) > MAX_CELLS:
                 raise TooExpensiveError(
                     f"a table over {len(scope)} columns has {cells:.2g} cells", "list fewer of them, or fix some"
                 )
@@ -304,7 +304,7 @@ def _exact_entropy(model: Model[DiscreteFamily], nodes: list[int]) -> float:
     if len(nodes) == model.n_variables:
         answers = exact(model)
         return answers.log_partition - float(model.theta @ answers.moments)
-    if _product(model, nodes) > MOST_CELLS:
+    if _product(model, nodes) > MAX_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
     return float(entr(_exact_tables(model, [nodes])[0].value).sum())
 

@@ -43,7 +43,7 @@ from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 
 # Samples in a block: long enough for vector code, short enough for the scratch rows of a target to stay in the cache.
-LEAST_SAMPLES, MOST_SAMPLES = 128, 512
+MIN_SAMPLES, MAX_SAMPLES = 128, 512
 # Cells of samples that are prepared and held at a time.
 BATCH_CELLS = 2**22
 # Statistics of samples below which starting threads takes longer than the kernels: a millisecond.
@@ -300,7 +300,7 @@ def integrate(samples: Samples, model: Model[Family], prepare: Prepare, parts: l
 def _batches(samples: Samples, model: Model[Family], prepare: Prepare) -> Iterator[list[tuple[Any, Shares]]]:
     """Prepared blocks of samples, as many at a time as may be held."""
     n = model.n_variables
-    size = min(max(BATCH_CELLS // n, LEAST_SAMPLES), MOST_SAMPLES, samples.n_samples)
+    size = min(max(BATCH_CELLS // n, MIN_SAMPLES), MAX_SAMPLES, samples.n_samples)
     require_memory(
         24.0 * min(max(BATCH_CELLS, n * size), n * samples.n_samples) + 40.0 * model.theta.size,
         f"integrating {model.theta.size:,} statistics over {samples.n_samples:,} samples",

@@ -16,7 +16,7 @@ from gibbsian.progress import counted
 from gibbsian.sampling import draw
 
 # A conditional that would take longer exactly is sampled: 20,000 draws, an error of 0.004 where chains mix at once.
-MOST_SECONDS_A_ROW = 1.0
+MAX_SECONDS_A_ROW = 1.0
 N_CHAINS, N_DRAWS, BURN_IN = 100, 200, 200
 
 
@@ -39,7 +39,7 @@ def fill_probabilities(model: Model[Any], data: Dataset, rng: np.random.Generato
     if len(light):
         probabilities[light] = together.cell_probabilities(model.theta)
     seed = int(rng.integers(2**63))
-    rows = OneByOne(model.family, data.states[heavy], data.missing[heavy], MOST_SECONDS_A_ROW)
+    rows = OneByOne(model.family, data.states[heavy], data.missing[heavy], MAX_SECONDS_A_ROW)
     for each in counted(rows.conditionals(model.theta), "rows one by one", len(heavy)):
         missing = np.flatnonzero(rows.missing[each.row])
         try:

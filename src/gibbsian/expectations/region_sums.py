@@ -24,7 +24,7 @@ from gibbsian.models.families.pairwise import PairwiseFamily
 from gibbsian.resources import format_bytes
 
 # Cells of the largest table for one sample; beyond, the sum takes seconds a sample.
-MOST_CELLS = 2**22
+MAX_CELLS = 2**22
 # Cells of the largest table of a block of samples.
 BLOCK_CELLS = 2**20
 
@@ -65,7 +65,7 @@ def plan_region(graph: FactorGraph, target: Target, region: Region) -> RegionPla
     kept = tuple(sorted(links))
     factors = tuple(sorted({number for node in kept for number in graph.factors_of[node]}))
     order, cells = _elimination_order(links, target, graph.cardinalities)
-    if cells <= MOST_CELLS:
+    if cells <= MAX_CELLS:
         return RegionPlan(target, kept, factors, order, cells)
     fields = _planar_fields(graph, kept, factors)
     if fields is None:
@@ -97,7 +97,7 @@ def _elimination_order(links: dict[int, set[int]], target: Target, cardinalities
     while left:
         cells, node = min((_cells(other, links, cardinalities), other) for other in left)
         largest = max(largest, cells)
-        if largest > MOST_CELLS:
+        if largest > MAX_CELLS:
             break
         neighbours = links.pop(node)
         for other in neighbours:

@@ -20,7 +20,7 @@ from gibbsian.models.base import Family, Model
 from gibbsian.models.variables import as_codes
 
 # Below, one sample holds nearly all the weight, and the spread of the others says nothing of its error.
-LEAST_FOR_SPREAD = 1.1
+MIN_FOR_SPREAD = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Samples:
         Where one sample holds all the weight the deviations vanish with it and say nothing: then it is NaN.
         """
         n = self.effective_sample_size
-        return np.nan if n < LEAST_FOR_SPREAD else n / (n - 1.0)
+        return np.nan if n < MIN_FOR_SPREAD else n / (n - 1.0)
 
     def running_sums(self, size: int) -> Floats:
         """Return empty running sums for `size` statistics."""

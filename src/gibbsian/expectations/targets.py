@@ -18,7 +18,7 @@ from gibbsian.inference.engine import check_nodes
 from gibbsian.models.base import Array, ExponentialFamily, Family, Model
 
 # Combinations of values at which the function is evaluated.
-MOST_COMBINATIONS = 2**16
+MAX_COMBINATIONS = 2**16
 
 
 def expect_of(
@@ -73,9 +73,9 @@ def _evaluated(model: Model[Family], function: Callable[..., object], target: Ta
     """The function at each combination of values, the last variable changing fastest."""
     values = _values(model)
     n_combinations = math.prod(len(values[node]) for node in target)
-    if n_combinations > MOST_COMBINATIONS:
+    if n_combinations > MAX_COMBINATIONS:
         raise TooExpensiveError(
-            f"the target {target} has {n_combinations:,} combinations of values", f"use at most {MOST_COMBINATIONS:,}"
+            f"the target {target} has {n_combinations:,} combinations of values", f"use at most {MAX_COMBINATIONS:,}"
         )
     _check_callable(function, len(target))
     results = [function(*combination) for combination in itertools.product(*(values[node] for node in target))]

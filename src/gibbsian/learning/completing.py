@@ -21,11 +21,11 @@ from gibbsian.models import Model
 from gibbsian.rng import Key
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
-MOST_COMPLETIONS = 2**18
+MAX_COMPLETIONS = 2**18
 # They are listed as well where there are hardly more of them than rows.
 TIMES_THE_ROWS = 2.0
 # The same for rows that are completed once only, a minibatch.
-MOST_AT_ONCE = 2**14
+MAX_AT_ONCE = 2**14
 
 
 # -- complete rows ----------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _rows_like(data: Dataset, states: States, weights: Floats) -> Dataset:
     )
 
 
-def are_few(data: Rows, most: int = MOST_COMPLETIONS) -> bool:
+def are_few(data: Rows, most: int = MAX_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
     return data.reduce(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
 
@@ -153,7 +153,7 @@ def require_shown(data: Rows) -> None:
 
 def completed(model: Model[Any], data: Dataset, key: Key) -> Dataset:
     """Complete the rows once: in all ways with their probabilities, or by chains that start afresh."""
-    if are_few(data, MOST_AT_ONCE):
+    if are_few(data, MAX_AT_ONCE):
         return AllCompletions.of(data).under(model)
     chains = PersistentChains(copies=1).bind(model, MaskedRows.of(model.family, data), None)
     _, state = chains.advance(model.theta, chains.init(model.theta, key))

@@ -49,13 +49,13 @@ TRUSTED = 1 / 3
 # from the maximum a round finds the neighbourhood only. Rounds grow by two at most.
 FIRST_SHARE, MAX_FIRST_DRAWS, GROWTH = 8.0, 10_000.0, 2.0
 # Chains are read in so many groups, whose means give the Monte Carlo error.
-MOST_GROUPS = 50
+MAX_GROUPS = 50
 # A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte
 # Carlo error; sooner where there are few draws a parameter, of which the noise would be learned.
-RESIDUAL, MOST_STEPS = 0.2, 50
+RESIDUAL, MAX_STEPS = 0.2, 50
 # Sweeps before the first draw of the first round, and of the others, where the model has hardly changed; draws of a
 # chain that repeat each other are taken so many sweeps apart at most.
-BURN_IN, BURN_IN_AGAIN, MOST_THIN = 200, 20, 64
+BURN_IN, BURN_IN_AGAIN, MAX_THIN = 200, 20, 64
 # A Monte Carlo error this many times the one that was asked for is that error.
 ENOUGH = 1.05
 # Moments that are this many times as far off as where a round began, and as its error, say that it has led astray: then
@@ -269,7 +269,7 @@ class MonteCarloFit(Fit[RoundState]):
         self.kernel = kernel_for(model.family, learner.sampler)
         self.smooth, self.data_error = learner._smooth_of(model, data), moment_errors(model, data)
         self.walk = self._walk()
-        self.group = -(-learner.n_chains // MOST_GROUPS)  # chains of a group
+        self.group = -(-learner.n_chains // MAX_GROUPS)  # chains of a group
 
     def init(self, key: Key, theta: Floats | None = None) -> tuple[RoundState, StepInfo]:
         """Begin at pseudolikelihood or at independent columns, or at given parameters with chains spread over them."""
@@ -344,7 +344,7 @@ class MonteCarloFit(Fit[RoundState]):
             mismatch=mismatch,
             trusted=max(TRUSTED, now.trusted**2),
             n_draws=self.n_draws(now.n_draws * self.learner.n_chains * growth) if figures["worth"] else now.n_draws,
-            thin=int(np.clip(round(now.thin * draws.repeats / 2), 1, MOST_THIN)),
+            thin=int(np.clip(round(now.thin * draws.repeats / 2), 1, MAX_THIN)),
             round=now.round + 1,
             evaluations=evaluations + extra,
         )
@@ -363,7 +363,7 @@ class MonteCarloFit(Fit[RoundState]):
         """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
         n_chains, n = chains.states.shape
         require_memory(
-            n_chains * n_draws * (n + 24.0) + 8.0 * MOST_GROUPS * model.theta.size,
+            n_chains * n_draws * (n + 24.0) + 8.0 * MAX_GROUPS * model.theta.size,
             f"keeping {n_chains * n_draws} draws of {n} variables",
             "lower `max_draws`",
         )
@@ -445,7 +445,7 @@ def _walked(walk: Minimisation, function: Reweighted, now: RoundState, error: Fl
     walk = replace(walk, function=function)
     state, draws = walk.start(now.theta), function.draws
     least = np.clip(np.sqrt(now.theta.size * draws.repeats / len(draws.flat)), RESIDUAL, 1.0)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if _ratio(subgradient(state.theta, state.gradient, walk.l1), error) <= least:
             break
         after, info = walk.step(state)

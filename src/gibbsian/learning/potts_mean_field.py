@@ -16,7 +16,7 @@ from gibbsian.models.families.tables import TablesFamily
 from gibbsian.resources import require_memory, row_blocks
 
 # An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
-LEAST_UNEXPLAINED = 1e-10
+MIN_UNEXPLAINED = 1e-10
 
 
 def solve_potts(family: TablesFamily, data: Dataset, pseudocount: float) -> Floats:
@@ -109,7 +109,7 @@ def inverted(matrix: Floats) -> tuple[Floats, int]:
 
     factor, failed_at = dpotrf(matrix, lower=1)
     # squared pivots: the share of each column's variance that the columns before it leave unexplained
-    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < LEAST_UNEXPLAINED)
+    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < MIN_UNEXPLAINED)
     if failed_at or len(determined):
         return matrix, int(determined[0]) if len(determined) else failed_at - 1
     lower, _ = dpotri(factor, lower=1)

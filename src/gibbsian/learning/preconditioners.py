@@ -52,7 +52,7 @@ _Directions = tuple[Floats, Floats]
 _LIGHTEST, _FLATTEST = 1e-6, 1e-8
 # A variable of a smaller share of the largest weight, as a constant column, bends much more as soon as it moves: more
 # than this at independent columns, and than this where weights are known.
-_LEAST_WEIGHT, _LEAST_RENEWED = 5e-3, 1e-3
+_MIN_WEIGHT, _MIN_RENEWED = 5e-3, 1e-3
 # This share of the correlations is left out: steps from independent columns go too far where columns copy others.
 _SHRUNK = 0.05
 # Of tables with more parameters than this, steps are taken about the frequencies of the values. Fewer take few steps
@@ -282,7 +282,7 @@ class PairCurvature:
     def of_likelihood(self) -> PairPreconditioner:
         """Return the preconditioner of the likelihood where columns are independent."""
         values, basis = self._independent[2]
-        variances = np.maximum(np.diag(self.covariance), _LEAST_WEIGHT * np.diag(self.covariance).max())
+        variances = np.maximum(np.diag(self.covariance), _MIN_WEIGHT * np.diag(self.covariance).max())
         scaled = basis / np.sqrt(variances)[:, None]
         inverse = (scaled / (values + self.ridges[0] * np.square(scaled).sum(axis=0))) @ scaled.T
         held = (variances * self._held(variances))[:, None] * np.square(self.shifts)
@@ -292,7 +292,7 @@ class PairCurvature:
 
     def of_losses(self, weights: Floats, means: Floats) -> PairPreconditioner:
         """Return the preconditioner where columns are independent, by weights of variables and means under each."""
-        weights = np.maximum(weights, _LEAST_WEIGHT * weights.max(initial=0.0))
+        weights = np.maximum(weights, _MIN_WEIGHT * weights.max(initial=0.0))
         numbers = self._numbers(weights, means, self._independent[2])
         return PairPreconditioner.of(self.ends, numbers, self)
 
@@ -303,7 +303,7 @@ class PairCurvature:
         """
         weights = np.maximum(sums[:, 0], np.finfo(float).tiny)
         means = sums[:, 1:] / weights[:, None] - self.shifts
-        weights = np.maximum(weights, _LEAST_RENEWED * weights.max())
+        weights = np.maximum(weights, _MIN_RENEWED * weights.max())
         return self._numbers(weights, means, self._directions(weights, means))
 
     def _numbers(self, weights: Floats, means: Floats, directions: _Directions) -> Floats:

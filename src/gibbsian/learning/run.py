@@ -22,7 +22,7 @@ from gibbsian.models.base import Family, Model
 from gibbsian.rng import Key, RandomState, as_generator
 from gibbsian.settings import Setting, check_value
 
-_MOST_STEPS = Setting("Most steps.", "whole", low=1)
+_MAX_STEPS = Setting("Most steps.", "whole", low=1)
 NOTHING = Stopped("nothing was learned")
 _TOLERANCE = Setting("When a fit has converged.", "number", low=0)
 
@@ -212,7 +212,7 @@ def run(
     >>> gb.learning.run(gb.learning.as_learner("mple"), model, data).converged
     True
     """
-    check_value("max_iter", max_iter, _MOST_STEPS)
+    check_value("max_iter", max_iter, _MAX_STEPS)
     check_value("tol", tol, _TOLERANCE)
     fit, rng = learner.bind(model, data), as_generator(random_state)
     state, info = fit.init(Key.of(rng))

@@ -13,9 +13,9 @@ from gibbsian.report.html import Markup, join, paragraph, table
 from gibbsian.report.subject import SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure
 
-MOST_GROUPS = 400
+MAX_GROUPS = 400
 # Draws of small models; of larger ones so many cells.
-N_DRAWS, MOST_CELLS = 20_000, 1_500_000
+N_DRAWS, MAX_CELLS = 20_000, 1_500_000
 N_BATCHES = 20
 WORST = 8
 WORDS = {1: "columns", 2: "pairs", 3: "triplets"}
@@ -27,7 +27,7 @@ def triplets(subject: Subject) -> Markup | None:
     machine, n = subject.machine, len(getattr(subject.machine, "names_", ()))
     if subject.data is None or n < 3:
         return None
-    drawn = subject.read(machine.sample(min(N_DRAWS, MOST_CELLS // n), random_state=subject.seed))
+    drawn = subject.read(machine.sample(min(N_DRAWS, MAX_CELLS // n), random_state=subject.seed))
     scores, own = _standardised(subject.rows, drawn)
     # where a fit matched means and pairs, they have a section of their own; else they are looked at here too
     orders = (3,) if machine.result_.moments is not None else (1, 2, 3)
@@ -40,7 +40,7 @@ def triplets(subject: Subject) -> Markup | None:
         part = [k for k, group in enumerate(groups) if len(group) == order]
         chart.points(data[part], model[part], [", ".join(names[k]) for k in part], WORDS[order], colour)
     rows = [(names[k], data[k], model[k], error[k], z[k]) for k in np.argsort(-np.abs(z), kind="stable")[:WORST]]
-    which = "all" if math.comb(n, 3) <= MOST_GROUPS else f"{MOST_GROUPS} random"
+    which = "all" if math.comb(n, 3) <= MAX_GROUPS else f"{MAX_GROUPS} random"
     about = (
         f"Columns are centred and scaled (of a column of categories: whether it has its most frequent value), and "
         f"products of three averaged over {subject.which_rows} and {drawn.n_rows:,} draws of the model, for {which} "
@@ -75,10 +75,10 @@ def _numbers(data: Dataset, rows: Dataset) -> np.ndarray:
 
 def _groups(n: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Return all groups of columns, or some at random where there are many."""
-    if math.comb(n, order) <= MOST_GROUPS:
+    if math.comb(n, order) <= MAX_GROUPS:
         return list(itertools.combinations(range(n), order))
     chosen: set[tuple[int, ...]] = set()
-    while len(chosen) < MOST_GROUPS:
+    while len(chosen) < MAX_GROUPS:
         chosen.add(tuple(sorted(rng.choice(n, order, replace=False).tolist())))
     return sorted(chosen)
 

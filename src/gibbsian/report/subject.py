@@ -23,7 +23,7 @@ SECTIONS = Registry("section", "gibbsian.report", "SECTIONS")
 PRODUCTS = ("pairwise", "products")
 # Sections look at no more rows and cells than this, chosen at random, so that the time does not grow with the table.
 MOST_ROWS = 20_000
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 LEVEL = 0.95
 SECONDS_OF_INTERVALS = 30.0
 
@@ -89,7 +89,7 @@ class Subject:
     def chosen(self) -> np.ndarray:
         """Which rows are looked at: all, or a random sample of them."""
         assert self.data is not None  # sections that need rows are asked where there are some
-        most = min(MOST_ROWS, max(1000, MOST_CELLS // self.data.n_variables))
+        most = min(MOST_ROWS, max(1000, MAX_CELLS // self.data.n_variables))
         return np.sort(self.rng.choice(self.data.n_rows, min(most, self.data.n_rows), replace=False))
 
     @cached_property

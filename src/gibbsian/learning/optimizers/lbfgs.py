@@ -35,7 +35,7 @@ from gibbsian.settings import check, declared, positional, whole
 
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
-_MOST_TRIALS = 40
+_MAX_TRIALS = 40
 # A preconditioner is renewed after so many evaluations, when first steps have been taken, and again after so many more.
 _FIRST_RENEWAL, _NEXT_RENEWAL = 5, 12
 _SHORT = 2**18  # numbers that past moves may take in any case: of few parameters they cost nothing
@@ -191,7 +191,7 @@ def _line_search(function: Function, state: LBFGSState, direction: Floats, steep
         orthant = library.where(state.theta != 0, library.sign(state.theta), library.sign(steepest))
     low, high, size = 0.0, np.inf, 1.0
     trials = 0
-    while slope < 0 and trials < _MOST_TRIALS:
+    while slope < 0 and trials < _MAX_TRIALS:
         theta = state.theta + size * direction
         if orthant is not None:
             theta = library.where((theta * orthant > 0) | (l1 == 0), theta, 0.0)

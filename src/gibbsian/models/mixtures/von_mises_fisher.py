@@ -55,7 +55,7 @@ from gibbsian.models.mixtures.base import (
 UNIT_TOLERANCE = 1e-6
 LEAST_ORDER = 30.0  # of the uniform expansion
 TERMS = 13  # of the uniform expansion: the next one is below 1e-17 at LEAST_ORDER
-MOST_STEPS = 60  # of Newton's method; five are usual
+MAX_STEPS = 60  # of Newton's method; five are usual
 # B_2k / (2k (2k - 1)): the remainder of Stirling's formula is their sum over v^(2k - 1)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
@@ -366,7 +366,7 @@ def concentration(length: float | Floats, dimension: int, largest: float = np.in
     r = flat[inside]
     start = r * (dimension - r**2) / ((1.0 - r) * (1.0 + r))  # Banerjee et al. 2005
     kappas[inside] = newton_concentrations(
-        r, start, low[inside], high[inside], MOST_STEPS, *_expansion(_checked_dimension(dimension))
+        r, start, low[inside], high[inside], MAX_STEPS, *_expansion(_checked_dimension(dimension))
     )
     np.minimum(kappas, largest, out=kappas)
     return kappas.reshape(lengths.shape)
