@@ -199,7 +199,7 @@ class EMFit(Fit[EMState[S, P, M]], Generic[S, P, M]):
         return state._replace(expected=expected, n_e_steps=state.n_e_steps + 1, carried=True)
 
     def handover(self, state: EMState[S, P, M]) -> EMState[S, P, M] | None:
-        """Bridge: the state at the end of a fit, where `carry` takes it."""
+        """Return the state at the end of a fit, where `carry` takes it."""
         return self.steps.handover(state)
 
 
@@ -308,7 +308,7 @@ class EM(WithPrior):
         return EMFit(mixture_steps(model.family, data, hard, self.placing, self.components), model.theta)
 
     def by_chunks(self, batch_size: int) -> EM:
-        """Bridge: refuse minibatches, which are for machines, whose EM needs all rows; mixtures take whole chunks."""
+        """Refuse minibatches, which are for machines, whose EM needs all rows; mixtures take whole chunks."""
         raise self.needs_all_rows()
 
     def equations(self, model: Model[Family], data: Dataset, max_seconds: float = 60.0) -> Equations:

@@ -99,6 +99,6 @@ class MomentsFit(Fit[object]):
         return MomentsState(start.theta, moments)
 
     def handover(self, state: object) -> MomentsState:
-        """Bridge: the state at the end of a fit, where `carry` takes it."""
+        """Return the state at the end of a fit, where `carry` takes it."""
         model = self.model(state)
         return MomentsState(model.theta, ExpectedMoments(self.data).under(model))
